@@ -1,0 +1,563 @@
+"""From a design to a blueprint: every choice that the plan leaves open, made here and explained.
+
+A plan with only the host's fields says which components to make and what the extension is called.  The rest
+follows from whole words of the name and description, by the tables below; `Blueprint.choices` says which word led
+to which choice, and `extforge check --explain` prints them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from extforge.contents import SCHEMAS, report_schema
+from extforge.naming import pascal_case
+from extforge.plan import (
+    ArtifactSpec,
+    AuditSpec,
+    BudgetSpec,
+    CustomSpec,
+    DoesRail,
+    DoesTool,
+    GateSpec,
+    GuardSpec,
+    PromptSpec,
+    RailSpec,
+    ReminderSpec,
+    ReportSpec,
+    SkillSpec,
+    ToolSpec,
+)
+from extforge.rules import MODULE_PREFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pydantic import BaseModel
+
+    from extforge.plan import ExtensionDesign
+    from extforge.reading import Entry
+
+__all__ = [
+    "FORMAT_WORDS",
+    "Blueprint",
+    "Choice",
+    "Rail",
+    "Skill",
+    "Tool",
+    "derive",
+    "find_word",
+    "relate",
+    "words_of",
+]
+
+# Whole words that name a format, most telling first.  Chinese has no spaces: there a word counts wherever it stands.
+FORMAT_WORDS: dict[str, tuple[str, ...]] = {
+    "pptx": (
+        "pptx",
+        "ppt",
+        "powerpoint",
+        "deck",
+        "decks",
+        "slides",
+        "slide",
+        "presentation",
+        "演示",
+        "幻灯片",
+    ),
+    "docx": (
+        "docx",
+        "word",
+        "contract",
+        "contracts",
+        "letter",
+        "memo",
+        "合同",
+        "文档",
+        "公文",
+    ),
+    "xlsx": ("xlsx", "xls", "excel", "spreadsheet", "workbook", "表格", "台账"),
+    "pdf": ("pdf",),
+    "json": ("json",),
+    "png": ("png", "chart", "charts", "plot", "图表"),
+}
+# Formats whose tools a later version brings; a name that asks for one is told so.
+LATER_FORMATS: dict[str, tuple[str, ...]] = {
+    "csv": ("csv",),
+    "md": ("md", "markdown"),
+    "html": ("html", "webpage"),
+    "svg": ("svg", "diagram"),
+}
+_RAIL_WORDS: dict[str, tuple[str, ...]] = {
+    "budget": (
+        "budget",
+        "cost",
+        "costs",
+        "usage",
+        "quota",
+        "预算",
+        "用量",
+        "费用",
+        "成本",
+    ),
+    "audit": ("audit", "log", "logs", "trace", "审计", "日志", "留痕"),
+    "reminder": (
+        "remind",
+        "reminder",
+        "every",
+        "check",
+        "periodic",
+        "interval",
+        "提醒",
+        "每",
+        "定期",
+    ),
+}
+_GUARD_WORDS = ("guard", "forbid", "block", "deny")
+_WORD = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]+")
+WORK_PREFIXES = {"tool": "tools", "rail": "rails"}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One thing that was derived, and the reason."""
+
+    subject: str  # json path below the design, such as "tools[0].does"
+    value: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool, with nothing left open."""
+
+    name: str
+    class_name: str
+    module: str  # of the adapter, below the extension: "tools.deck_tool"
+    work: str  # of the work: "tools.deck"
+    does: str  # artifact, report or custom
+    description: str
+    mutation: str
+    input_params: dict[str, Any]
+    format: str = ""  # of an artifact
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Rail:
+    """One rail, with nothing left open."""
+
+    class_name: str
+    module: str
+    work: str
+    does: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """One skill, with nothing left open.  `source` names a community skill to copy instead."""
+
+    name: str
+    description: str
+    trigger: str
+    spec: SkillSpec
+    source: str = ""
+
+
+@dataclass(slots=True)
+class Blueprint:
+    """An extension, ready to be rendered."""
+
+    entry: Entry
+    design: ExtensionDesign
+    name: str
+    root: str  # of the tree, relative to the target
+    description: str
+    tools: list[Tool] = field(default_factory=list)
+    rails: list[Rail] = field(default_factory=list)
+    skills: list[Skill] = field(default_factory=list)
+    planned: list[str] = field(default_factory=list)  # files that a person must add
+    suffix: str = ""  # how the guards that watch its tools want file names to end
+    choices: list[Choice] = field(default_factory=list)
+
+    def choose(self, subject: str, value: str, reason: str) -> None:
+        """Note a derived choice."""
+        self.choices.append(Choice(subject, value, reason))
+
+
+def derive(entry: Entry, design: ExtensionDesign) -> Blueprint:
+    """Return the blueprint of a design that passed `rules.check_design`."""
+    name = design.extension_name
+    root = (design.file_plan.root or f"openjiuwen/extensions/harness/{name}").rstrip(
+        "/"
+    )
+    blueprint = Blueprint(
+        entry, design, name, root, design.description.strip() or _sentence(name)
+    )
+    if "skill" in design.components:
+        blueprint.skills = _derive_skills(blueprint)
+    if "rail" in design.components:
+        blueprint.rails = _derive_rails(blueprint)
+    if "tool" in design.components:
+        blueprint.tools = _derive_tools(blueprint)
+    for value in (design.file_plan.model_extra or {}).values():
+        blueprint.planned += [
+            p.removeprefix(root + "/")
+            for p in ([value] if isinstance(value, str) else value)
+        ]
+    for skill in blueprint.skills:
+        blueprint.planned += [
+            f"skills/{skill.name}/{path}" for path in skill.spec.assets
+        ]
+    return blueprint
+
+
+def relate(blueprints: list[Blueprint], tools: Mapping[str, list[str]]) -> None:
+    """Let designs see each other: guards learn which tools they watch, tools which file names are allowed.
+
+    Args:
+        blueprints: the designs of the plan.
+        tools: tools of extensions that are already in the target, extension -> tool names.
+    """
+    known = {**tools, **{b.name: [tool.name for tool in b.tools] for b in blueprints}}
+    for blueprint in blueprints:
+        for rail in blueprint.rails:
+            if rail.does != "guard":
+                continue
+            watched = [
+                tool
+                for name in blueprint.design.applies_to
+                for tool in known.get(name, [])
+            ]
+            rail.options["tools"] = watched
+            suffix = (rail.options.get("require") or {}).get("stem_suffix") or ""
+            for other in blueprints:
+                if suffix and (
+                    not watched or any(tool.name in watched for tool in other.tools)
+                ):
+                    other.suffix = suffix
+
+
+def words_of(*texts: str) -> list[str]:
+    """Return the words of names and descriptions: ASCII words in lower case, runs of Chinese as they are."""
+    return [
+        word for text in texts for word in _WORD.findall(text.lower().replace("_", " "))
+    ]
+
+
+def find_word(
+    words: Iterable[str], table: dict[str, tuple[str, ...]]
+) -> tuple[str, str] | None:
+    """Return (entry of the table, the word that led to it), or None.  The first telling word decides."""
+    for word in words:
+        for value, known in table.items():
+            for candidate in known:
+                if word == candidate or (not candidate.isascii() and candidate in word):
+                    return value, candidate
+    return None
+
+
+def _sentence(name: str) -> str:
+    return name.replace("_", " ").capitalize()
+
+
+# --------------------------------------------------------------------------- modules and classes
+
+
+def _resources(blueprint: Blueprint, kind: str) -> list[dict[str, str]]:
+    resources = blueprint.design.harness_config_patch.get("resources", {})
+    return list(resources.get(f"{kind}s") or []) if isinstance(resources, dict) else []
+
+
+def _places(
+    blueprint: Blueprint, kind: str, specs: list[Any]
+) -> list[tuple[str, str, Any]]:
+    """Return (module below the extension, class, spec) for each tool or rail.
+
+    The patch decides modules and classes; a spec is matched to it by its class, else by its position.
+    """
+    resources = _resources(blueprint, kind)
+    prefix = f"{MODULE_PREFIX}.{blueprint.name}."
+    empty = ToolSpec() if kind == "tool" else RailSpec()
+    places: list[tuple[str, str, Any]] = []
+    if resources:
+        waiting = list(specs)
+        for item in resources:
+            named = next((s for s in waiting if s.class_ == item["class"]), None)
+            spec = named or next((s for s in waiting if s.class_ is None), None)
+            if spec is not None:
+                waiting.remove(spec)
+            places.append(
+                (item["module"].removeprefix(prefix), item["class"], spec or empty)
+            )
+        specs = waiting
+    elif not specs:
+        specs = [empty]
+    folder, suffix = f"{kind}s", kind.capitalize()
+    for index, spec in enumerate(specs):
+        stem = (
+            blueprint.name
+            if not places and index == 0
+            else _stem(blueprint, spec, index)
+        )
+        cls = spec.class_ or pascal_case(stem) + suffix
+        module = f"{folder}.{stem}_{kind}"
+        if not spec.class_:
+            blueprint.choose(f"{folder}[{len(places)}].class", cls, "from the name")
+        places.append((module, cls, spec))
+    return places
+
+
+def _stem(blueprint: Blueprint, spec: Any, index: int) -> str:
+    if getattr(spec, "name", None):
+        return str(spec.name)
+    if spec.class_:
+        snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", spec.class_).lower()
+        return f"{blueprint.name}_{snake.removesuffix('_tool').removesuffix('_rail')}"
+    return f"{blueprint.name}_{index + 1}"
+
+
+def _work_module(module: str, kind: str) -> str:
+    """Return the module of the work: the adapter's without its suffix, or with `_work`."""
+    stem = module.removesuffix(f"_{kind}")
+    return stem if stem != module and not stem.endswith(".") else f"{module}_work"
+
+
+# --------------------------------------------------------------------------- tools
+
+
+def _derive_tools(blueprint: Blueprint) -> list[Tool]:
+    tools = []
+    for index, (module, cls, spec) in enumerate(
+        _places(blueprint, "tool", blueprint.design.tools)
+    ):
+        work = _work_module(module, "tool")
+        name = spec.name or work.rpartition(".")[2].removesuffix("_work")
+        if spec.name is None:
+            blueprint.choose(f"tools[{index}].name", name, "from the module's name")
+        does, options = _tool_does(blueprint, index, name, spec)
+        tools.append(
+            _finish_tool(
+                blueprint,
+                index,
+                Tool(name, cls, module, work, does, "", "", {}),
+                spec,
+                options,
+            )
+        )
+    return tools
+
+
+def _one_of(model: DoesTool | DoesRail) -> tuple[str, BaseModel]:
+    given = {
+        key: value
+        for key in type(model).model_fields
+        if (value := getattr(model, key)) is not None
+    }
+    return next(iter(given.items()))
+
+
+def _tool_does(
+    blueprint: Blueprint, index: int, name: str, spec: ToolSpec
+) -> tuple[str, BaseModel]:
+    if isinstance(spec.does, DoesTool):
+        return _one_of(spec.does)
+    subject = f"tools[{index}].does"
+    if spec.does == "custom":
+        return "custom", CustomSpec()
+    stateful = [
+        rail for rail in blueprint.rails if rail.does in ("budget", "audit", "reminder")
+    ]
+    if stateful:
+        blueprint.choose(
+            subject, "report", f"it reads what the {stateful[0].does} rail keeps"
+        )
+        return "report", ReportSpec()
+    words = words_of(
+        name, blueprint.name, spec.description or "", blueprint.design.description
+    )
+    if found := find_word(words, FORMAT_WORDS):
+        blueprint.choose(subject, f"artifact: {found[0]}", f"the word {found[1]!r}")
+        return "artifact", ArtifactSpec(format=found[0])
+    later = find_word(words, LATER_FORMATS)
+    reason = (
+        f"{later[0]} artifacts are not generated yet"
+        if later
+        else "no word names a format"
+    )
+    blueprint.choose(subject, "custom (not implemented until you write it)", reason)
+    return "custom", CustomSpec()
+
+
+def _finish_tool(
+    blueprint: Blueprint, index: int, tool: Tool, spec: ToolSpec, options: BaseModel
+) -> Tool:
+    plain = options.model_dump(mode="json", exclude_none=True)
+    form = plain.get("format", "") if tool.does == "artifact" else ""
+    mutation = spec.mutation
+    if mutation is None:
+        mutation = {"artifact": "mutating_local", "report": "safe_read"}.get(
+            tool.does, "side_effect"
+        )
+        blueprint.choose(
+            f"tools[{index}].mutation",
+            mutation,
+            f"what a tool that does {tool.does} may change",
+        )
+    if spec.input_params is not None:
+        params = spec.input_params
+    elif tool.does == "artifact":
+        params = SCHEMAS[form]
+    else:
+        params = (
+            report_schema()
+            if tool.does == "report"
+            else {"type": "object", "properties": {}}
+        )
+    description = spec.description or _tool_description(blueprint, tool, form)
+    if spec.description is None:
+        blueprint.choose(
+            f"tools[{index}].description", description, "from what the tool does"
+        )
+    if tool.does == "report":
+        plain["state"] = plain.get("state") or blueprint.rails[0].class_name
+    return Tool(
+        tool.name,
+        tool.class_name,
+        tool.module,
+        tool.work,
+        tool.does,
+        description,
+        mutation,
+        params,
+        form,
+        plain,
+    )
+
+
+def _tool_description(blueprint: Blueprint, tool: Tool, form: str) -> str:
+    subject = (
+        blueprint.design.description.strip()
+        or f"for {_sentence(blueprint.name).lower()}"
+    )
+    if tool.does == "artifact":
+        text = (
+            f"Write a real {form.upper()} file: {subject}"
+            if blueprint.design.description
+            else ""
+        )
+        text = text or f"Write a real {form.upper()} file {subject}."
+    elif tool.does == "report":
+        text = f"Report what the {blueprint.rails[0].does} rail has recorded in this session. {subject}"
+    else:
+        text = f"{_sentence(tool.name)}. {blueprint.design.description}".strip()
+    if blueprint.skills:
+        text += f" Read the skill {blueprint.skills[0].name} first."
+    return text
+
+
+# --------------------------------------------------------------------------- rails
+
+
+def _derive_rails(blueprint: Blueprint) -> list[Rail]:
+    rails = []
+    for index, (module, cls, spec) in enumerate(
+        _places(blueprint, "rail", blueprint.design.rails)
+    ):
+        does, options = _rail_does(blueprint, index, spec)
+        plain = options.model_dump(mode="json", exclude_none=True)
+        rails.append(Rail(cls, module, _work_module(module, "rail"), does, plain))
+    return rails
+
+
+_EMPTY_RAILS: dict[str, type[BaseModel]] = {
+    "guard": GuardSpec,
+    "audit": AuditSpec,
+    "reminder": ReminderSpec,
+    "budget": BudgetSpec,
+    "prompt": PromptSpec,
+    "artifact_gate": GateSpec,
+    "custom": CustomSpec,
+}
+
+
+def _rail_does(
+    blueprint: Blueprint, index: int, spec: RailSpec
+) -> tuple[str, BaseModel]:
+    if isinstance(spec.does, DoesRail):
+        return _one_of(spec.does)
+    does = spec.does
+    if does is None:
+        does, reason = _rail_choice(blueprint)
+        blueprint.choose(f"rails[{index}].does", does, reason)
+    if does == "budget":
+        blueprint.choose(
+            f"rails[{index}].does.budget.calls",
+            "50",
+            "a limit to start from; set your own",
+        )
+        return does, BudgetSpec(calls=50)
+    if does == "reminder":
+        text = blueprint.design.description.strip() or _sentence(blueprint.name)
+        return does, ReminderSpec(text=text)
+    if does == "prompt":
+        skill = blueprint.skills[0].name if blueprint.skills else None
+        return does, PromptSpec(
+            skill=skill, text=None if skill else blueprint.description
+        )
+    return does, _EMPTY_RAILS[does]()
+
+
+def _rail_choice(blueprint: Blueprint) -> tuple[str, str]:
+    """The table of what a rail does when the plan does not say."""
+    design = blueprint.design
+    words = words_of(blueprint.name, design.description)
+    if design.kind == "constraint":
+        return "guard", "the rail of a constraint"
+    found = find_word(words, _RAIL_WORDS)
+    if "tool" in design.components:
+        if found:
+            return found[0], f"the word {found[1]!r}, and a tool to report it"
+        if form := find_word(words, FORMAT_WORDS):
+            return (
+                "artifact_gate",
+                f"the word {form[1]!r}: the tool's files are checked",
+            )
+        return "audit", "a rail with a tool to report what it saw"
+    if "skill" in design.components:
+        return "prompt", "a rail beside a skill puts that skill into the prompt"
+    if found:
+        return found[0], f"the word {found[1]!r}"
+    if any(word in _GUARD_WORDS for word in words):
+        return "guard", "the name says that it guards"
+    return "prompt", "nothing in the name says when"
+
+
+# --------------------------------------------------------------------------- skills
+
+
+def _derive_skills(blueprint: Blueprint) -> list[Skill]:
+    design = blueprint.design
+    source = (design.skill_source or "").removeprefix("community:")
+    if source:
+        return [Skill(source, "", "", SkillSpec(), source)]
+    skills = []
+    for index, spec in enumerate(design.skills or [SkillSpec()]):
+        name = spec.name
+        if name is None:
+            name = blueprint.name if index == 0 else f"{blueprint.name}_{index + 1}"
+            blueprint.choose(f"skills[{index}].name", name, "the extension's name")
+        goal = design.description.strip() or _sentence(blueprint.name).lower()
+        description = spec.description
+        if description is None:
+            description = f"Guidance for {goal.rstrip('.。')}. Use when a task is about {_sentence(name).lower()}."
+            blueprint.choose(
+                f"skills[{index}].description", description, "from the extension's goal"
+            )
+        trigger = (
+            spec.trigger or f"The user asks for {_sentence(blueprint.name).lower()}."
+        )
+        skills.append(Skill(name, description, trigger, spec))
+    return skills

@@ -1,0 +1,1 @@
+"""Drive what was generated: work modules on their own, and whole extensions in the real host."""

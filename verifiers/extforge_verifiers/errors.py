@@ -1,0 +1,38 @@
+"""Every exception this package raises on purpose.
+
+* VerifierError
+  x DocumentError  -- a YAML or JSON document cannot be read; `.findings` say where and why
+
+A fake artifact is not an error: `verify_artifact()` reports it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from extforge_verifiers.findings import Finding
+
+__all__ = ["DocumentError", "VerifierError"]
+
+
+class VerifierError(Exception):
+    """Base class; catch this to catch them all."""
+
+
+class DocumentError(VerifierError):
+    """A document cannot be read: every problem found in it is in `findings`."""
+
+    def __init__(self, source: str, findings: Sequence[Finding]) -> None:
+        super().__init__(
+            source, findings
+        )  # the same arguments as __init__, so it pickles
+        self.source = source
+        self.findings = tuple(findings)
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"{f.where or self.source}: {f.message} [{f.code}]" for f in self.findings
+        )

@@ -1,0 +1,70 @@
+"""Word documents (.docx, .docm, .dotx, .dotm).
+
+Sources:
+
+- ECMA-376-1 §11.3.10 main document part, §17.2.2 body.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from extforge_verifiers.findings import invalid, warning
+from extforge_verifiers.markup import local_name
+from extforge_verifiers.packages import Family, checks_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from extforge_verifiers.artifact import Artifact
+    from extforge_verifiers.findings import Finding
+    from extforge_verifiers.packages import Package
+
+__all__ = ["check"]
+
+_OPEN = "application/vnd.openxmlformats-officedocument.wordprocessingml"
+_MACRO = "application/vnd.ms-word"
+
+FAMILY = Family(
+    "docx",
+    "document",
+    {
+        ".docx": f"{_OPEN}.document.main+xml",
+        ".docm": f"{_MACRO}.document.macroEnabled.main+xml",
+        ".dotx": f"{_OPEN}.template.main+xml",
+        ".dotm": f"{_MACRO}.template.macroEnabledTemplate.main+xml",
+    },
+)
+
+
+def _check_document(package: Package, artifact: Artifact) -> Iterator[Finding]:
+    """Fake: a package that is a document in name, without a body or with nothing in it."""
+    counts: dict[str, int] = {}
+    characters = 0
+
+    def on_start(tag: str, _: dict[str, str]) -> None:
+        name = local_name(tag)
+        counts[name] = counts.get(name, 0) + 1
+
+    def on_text(text: str) -> None:
+        nonlocal characters
+        characters += len(text.strip())
+
+    package.read(package.main, on_start, on_text)
+    if "body" not in counts:
+        yield invalid(
+            "docx-no-body", f"{package.main} has no body", member=package.main
+        )
+        return
+    artifact.facts["paragraphs"] = counts.get("p", 0)
+    artifact.facts["tables"] = counts.get("tbl", 0)
+    drawn = ("drawing", "pict", "object", "altChunk")
+    if not characters and not any(counts.get(name) for name in drawn):
+        yield warning(
+            "docx-blank",
+            "the document has neither text nor a picture",
+            member=package.main,
+        )
+
+
+check = checks_for(FAMILY, _check_document)

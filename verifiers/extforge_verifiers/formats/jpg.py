@@ -1,0 +1,108 @@
+"""JPEG images (.jpg, .jpeg).
+
+Sources:
+
+- ITU-T T.81 (ISO/IEC 10918-1) §B.1.1 markers, §B.2 segments: from SOI through the scans to EOI.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from extforge_verifiers.artifact import CHUNK
+from extforge_verifiers.disguises import check_disguise
+from extforge_verifiers.findings import invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from extforge_verifiers.artifact import Artifact
+    from extforge_verifiers.findings import Finding
+
+__all__ = ["check_segments", "check_signature"]
+
+_SOI, _EOI, _SOS = 0xD8, 0xD9, 0xDA
+_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_ALONE = frozenset((0x01, *range(0xD0, 0xD8)))  # markers without a length
+
+
+def check_signature(artifact: Artifact) -> Iterator[Finding]:
+    """Fake: text, base64 or another picture format saved as photo.jpg."""
+    if artifact.head(3) != b"\xff\xd8\xff":
+        found = list(check_disguise(artifact, "jpg"))
+        yield from found
+        if not found:
+            yield invalid(
+                "jpg-signature", f"starts with {artifact.head(4)!r}", offset=0
+            )
+
+
+def check_segments(artifact: Artifact) -> Iterator[Finding]:
+    """Fake: a photo cut short: the picture ends before its end marker."""
+    position = 2
+    scans = 0
+    while True:
+        head = artifact.read_at(position, 4)
+        artifact.spend(0)
+        if len(head) < 2:
+            yield invalid(
+                "jpg-truncated",
+                "the file ends before its EOI marker",
+                offset=artifact.size,
+            )
+            return
+        if head[0] != 0xFF:
+            yield invalid(
+                "jpg-marker",
+                f"expected a marker, found byte {head[0]:#04x}",
+                offset=position,
+            )
+            return
+        marker = head[1]
+        if marker == 0xFF:  # fill byte
+            position += 1
+            continue
+        if marker == _EOI:
+            break
+        if marker in _ALONE:
+            position += 2
+            continue
+        length = int.from_bytes(head[2:4], "big") if len(head) == 4 else 0
+        if length < 2 or position + 2 + length > artifact.size:
+            yield invalid(
+                "jpg-truncated",
+                f"segment {marker:#04x} runs past the end",
+                offset=position,
+            )
+            return
+        if marker in _FRAMES:
+            body = artifact.read_at(position + 4, 5)
+            artifact.facts["height"] = int.from_bytes(body[1:3], "big")
+            artifact.facts["width"] = int.from_bytes(body[3:5], "big")
+        position += 2 + length
+        if marker == _SOS:
+            scans += 1
+            position = _end_of_scan(artifact, position)
+    if not scans or not artifact.facts.get("width"):
+        yield invalid(
+            "jpg-no-image", "there is no image between the start and the end marker"
+        )
+
+
+def _end_of_scan(artifact: Artifact, position: int) -> int:
+    """Return where the next real marker stands: entropy-coded data escapes 0xFF as FF 00."""
+    while piece := artifact.read_at(position, CHUNK):
+        artifact.spend(0)
+        at = piece.find(b"\xff")
+        while 0 <= at < len(piece) - 1:
+            if (
+                piece[at + 1] != 0
+                and not 0xD0 <= piece[at + 1] <= 0xD7
+                and piece[at + 1] != 0xFF
+            ):
+                return position + at
+            at = piece.find(b"\xff", at + 1)
+        if len(piece) < CHUNK:
+            break
+        position += len(piece) - (1 if piece.endswith(b"\xff") else 0)
+    return artifact.size

@@ -1,0 +1,141 @@
+"""PowerPoint presentations (.pptx, .pptm, .potx, .potm, .ppsx, .ppsm).
+
+Sources:
+
+- ECMA-376-1 §13.3.6 presentation part, §13.3.8 slide part, §19.2.1.34 sldIdLst: slides are listed there, by
+  relation id, in order; an orphan slide part is not part of the show.
+- ECMA-376-1 §19.2.1.33 sldId: id is unique and at least 256.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from extforge_verifiers.findings import invalid, warning
+from extforge_verifiers.markup import local_name
+from extforge_verifiers.packages import Family, checks_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from extforge_verifiers.artifact import Artifact
+    from extforge_verifiers.findings import Finding
+    from extforge_verifiers.packages import Package
+
+__all__ = ["check"]
+
+_OPEN = "application/vnd.openxmlformats-officedocument.presentationml"
+_MACRO = "application/vnd.ms-powerpoint"
+
+FAMILY = Family(
+    "pptx",
+    "presentation",
+    {
+        ".pptx": f"{_OPEN}.presentation.main+xml",
+        ".pptm": f"{_MACRO}.presentation.macroEnabled.main+xml",
+        ".potx": f"{_OPEN}.template.main+xml",
+        ".potm": f"{_MACRO}.template.macroEnabled.main+xml",
+        ".ppsx": f"{_OPEN}.slideshow.main+xml",
+        ".ppsm": f"{_MACRO}.slideshow.macroEnabled.main+xml",
+    },
+)
+_FIRST_ID, _LAST_ID = 256, 2**31 - 1
+# What python-pptx, PowerPoint and LibreOffice show in a placeholder that nobody filled, and what people type
+# when they mean to come back.
+_PLACEHOLDERS = (
+    "click to add",
+    "lorem ipsum",
+    "单击此处",
+    "待补充",
+    "此处填写",
+    "{{",
+    "todo",
+)
+
+
+def _check_slides(package: Package, artifact: Artifact) -> Iterator[Finding]:
+    """Fake: a package that is a presentation in name, with no slide, a lost slide or an empty one."""
+    listed: list[tuple[str, str]] = []  # id, relation id
+
+    def on_start(tag: str, attributes: dict[str, str]) -> None:
+        if local_name(tag) == "sldId":
+            relation = next((v for k, v in attributes.items() if k.endswith(" id")), "")
+            listed.append((attributes.get("id", ""), relation))
+
+    package.read(package.main, on_start)
+    relations = package.relations(package.main)
+    found = 0
+    seen: set[str] = set()
+    for identity, relation_id in listed:
+        yield from _check_identity(package, identity, seen)
+        relation = relations.get(relation_id)
+        if (
+            relation is None
+            or relation.external
+            or relation.target not in package.archive
+        ):
+            target = relation.target if relation else f"relation {relation_id!r}"
+            yield invalid(
+                "pptx-slide-missing",
+                f"the presentation lists a slide that is not there: {target}",
+                member=package.main,
+            )
+            continue
+        found += 1
+        yield from _check_slide(package, relation.target)
+    artifact.facts["slides"] = found
+    if not found and not any(f.where.member for f in package.problems.values()):
+        yield invalid(
+            "pptx-no-slides", "the presentation has no slide", member=package.main
+        )
+
+
+def _check_identity(
+    package: Package, identity: str, seen: set[str]
+) -> Iterator[Finding]:
+    if identity in seen:
+        yield invalid(
+            "pptx-slide-id", f"two slides share the id {identity}", member=package.main
+        )
+    elif not identity.isdecimal() or not _FIRST_ID <= int(identity[:12]) <= _LAST_ID:
+        yield invalid(
+            "pptx-slide-id",
+            f"slide id {identity!r} is outside 256 .. 2147483647",
+            member=package.main,
+        )
+    seen.add(identity)
+
+
+def _check_slide(package: Package, part: str) -> Iterator[Finding]:
+    roots: list[str] = []
+    texts: list[str] = []
+    pictures = 0
+
+    def on_start(tag: str, _: dict[str, str]) -> None:
+        nonlocal pictures
+        name = local_name(tag)
+        if not roots:
+            roots.append(name)
+        pictures += name in ("pic", "graphicFrame", "cxnSp", "AlternateContent")
+
+    if not package.read(part, on_start, texts.append):
+        return
+    if roots[0] != "sld":
+        yield invalid(
+            "pptx-slide-root", f"{part} is a <{roots[0]}>, not a slide", member=part
+        )
+    text = " ".join(texts).strip()
+    if not text and not pictures:
+        yield warning(
+            "pptx-slide-blank", f"{part} has neither text nor a picture", member=part
+        )
+    folded = text.casefold()
+    if marker := next((p for p in _PLACEHOLDERS if p in folded), None):
+        yield warning(
+            "placeholder-text",
+            f"{part} still has placeholder text: {marker!r}",
+            member=part,
+        )
+
+
+check = checks_for(FAMILY, _check_slides)
