@@ -24,15 +24,13 @@ _HEAD = """\
 """
 
 
-def acceptance_text(
-    blueprint: Blueprint, tools: Mapping[str, list[str]], formats: Mapping[str, str]
-) -> str:
+def acceptance_text(blueprint: Blueprint, formats: Mapping[str, str]) -> str:
     """Return the acceptance file of an extension."""
-    return _HEAD + manifest_text(build_acceptance(blueprint, tools, formats))
+    return _HEAD + manifest_text(build_acceptance(blueprint, formats))
 
 
 def build_acceptance(
-    blueprint: Blueprint, tools: Mapping[str, list[str]], formats: Mapping[str, str]
+    blueprint: Blueprint, formats: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the content of the acceptance file."""
     spec: dict[str, Any] = {
@@ -44,7 +42,7 @@ def build_acceptance(
         spec["tool_tests"] = [_tool_test(blueprint, tool) for tool in blueprint.tools]
     if blueprint.rails:
         spec["rail_tests"] = [
-            _rail_test(blueprint, rail, tools, formats) for rail in blueprint.rails
+            _rail_test(blueprint, rail, formats) for rail in blueprint.rails
         ]
     if blueprint.skills:
         spec["skill_tests"] = [
@@ -101,7 +99,6 @@ def _inputs(blueprint: Blueprint, tool: Tool) -> dict[str, Any] | None:
 def _rail_test(
     blueprint: Blueprint,
     rail: Rail,
-    tools: Mapping[str, list[str]],
     formats: Mapping[str, str],
 ) -> dict[str, Any]:
     test: dict[str, Any] = {"rail": rail.class_name, "does": rail.does}

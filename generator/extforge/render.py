@@ -33,7 +33,7 @@ _REQUIREMENTS = {
     "pptx": ("lxml>=4.9", "python-pptx>=1.0"),
     "docx": ("python-docx>=1.1",),
     "xlsx": ("openpyxl>=3.1",),
-    "pdf": ("reportlab>=4.1",),
+    "pdf": ("fonttools>=4.40", "reportlab>=4.1"),
     "png": ("matplotlib>=3.8",),
 }
 
@@ -44,44 +44,32 @@ def template_folder(name: str = "extension") -> Path:
 
 
 def render_plan(
-    blueprints: list[Blueprint],
-    template: Path | None = None,
-    known: Mapping[str, list[str]] | None = None,
+    blueprints: list[Blueprint], template: Path | None = None
 ) -> dict[str, bytes]:
     """Return every file of the plan: path relative to the target -> bytes.
 
     Args:
         blueprints: the designs, in generation order.
         template: a template folder; default: the packaged `extension`.
-        known: tools of extensions that are already in the target, extension -> tool names.
 
     Raises:
         TemplateError: when a template does not render.
     """
-    tools = {
-        **(known or {}),
-        **{b.name: [tool.name for tool in b.tools] for b in blueprints},
-    }
-    formats = {
-        tool.name: tool.format for b in blueprints for tool in b.tools if tool.format
-    }
+    formats = {t.name: t.format for b in blueprints for t in b.tools if t.format}
     found: dict[str, bytes] = {}
     for blueprint in blueprints:
-        tree = render_design(blueprint, template or template_folder(), tools, formats)
+        tree = render_design(blueprint, template or template_folder(), formats)
         found.update({f"{blueprint.root}/{path}": data for path, data in tree.items()})
-        text = acceptance_text(blueprint, tools, formats)
+        text = acceptance_text(blueprint, formats)
         found[f"acceptance/{blueprint.name}.yaml"] = text.encode("utf-8")
     return found
 
 
 def render_design(
-    blueprint: Blueprint,
-    template: Path,
-    tools: Mapping[str, list[str]],
-    formats: Mapping[str, str],
+    blueprint: Blueprint, template: Path, formats: Mapping[str, str]
 ) -> dict[str, bytes]:
     """Return the files of one extension: path relative to its root -> bytes."""
-    context = build_context(blueprint, tools, formats)
+    context = build_context(blueprint, formats)
     with tempfile.TemporaryDirectory(prefix="extforge-") as folder:
         # Copier and we both follow symlinks of the system's temporary folder; resolve it once.
         target = Path(folder).resolve() / "tree"
@@ -137,11 +125,12 @@ def _copy(template: Path, target: Path, context: dict[str, Any]) -> None:
 # --------------------------------------------------------------------------- the context
 
 
-def build_context(
-    blueprint: Blueprint, tools: Mapping[str, list[str]], formats: Mapping[str, str]
-) -> dict[str, Any]:
+def build_context(blueprint: Blueprint, formats: Mapping[str, str]) -> dict[str, Any]:
     """Return what the template sees.  Names are identifiers by now; texts are serialised here."""
     layout = _Layout(blueprint)
+    rails = [
+        _rail_context(layout, blueprint, rail, formats) for rail in blueprint.rails
+    ]
     return {
         "name": blueprint.name,
         "version": __version__,
@@ -149,14 +138,8 @@ def build_context(
         "requirements": _requirements_text(blueprint),
         "packages": layout.packages,
         "tools": [_tool_context(layout, tool) for tool in blueprint.tools],
-        "rails": [
-            _rail_context(layout, rail, tools, formats) for rail in blueprint.rails
-        ],
-        "guards": [
-            _rail_context(layout, r, tools, formats)
-            for r in blueprint.rails
-            if r.does == "guard"
-        ],
+        "rails": rails,
+        "guards": [rail for rail in rails if rail["does"] == "guard"],
         "shared_parts": layout.shared,
         "verifier_files": layout.verifier_files,
         "skills": [
@@ -201,7 +184,7 @@ class _Layout:
             {
                 "skeleton": skeleton,
                 "path": _path(module),
-                "verify": relative_import(module, self.verify),
+                "modules": self.modules(module, module),
             }
             for skeleton, module in shared
         ]
@@ -216,18 +199,26 @@ class _Layout:
         packages = {package for module in modules for package in _parents(module)}
         self.packages = sorted(packages)
 
-    def imports(self, module: str, work: str) -> dict[str, str]:
-        """Return how `module` imports the work beside it and the shared parts."""
+    def modules(self, module: str, work: str) -> list[tuple[str, str]]:
+        """Return (key, how `module` imports it) for every part of the extension, in ruff's order."""
         targets = {
-            "work": work,
-            "inputs": self.inputs,
             "artifact": self.artifact,
-            "fonts": self.fonts,
-            "verify": self.verify,
-            "state": self.state,
             "calls": self.calls,
+            "fonts": self.fonts,
+            "inputs": self.inputs,
+            "state": self.state,
+            "verify_checking": f"{self.verify}.checking",
+            "verify_findings": f"{self.verify}.findings",
+            "verify_table": f"{self.verify}.table",
+            "work": work,
         }
-        return {key: relative_import(module, target) for key, target in targets.items()}
+        found = [(key, relative_import(module, t)) for key, t in targets.items()]
+        # isort: the furthest parent first, then by name.
+        return sorted(found, key=lambda pair: (-_dots(pair[1]), pair[1]))
+
+
+def _dots(name: str) -> int:
+    return len(name) - len(name.lstrip("."))
 
 
 def relative_import(module: str, target: str) -> str:
@@ -276,31 +267,32 @@ def _tool_context(layout: _Layout, tool: Tool) -> dict[str, Any]:
         "work": tool.work,
         "work_path": _path(tool.work),
         "adapter_path": _path(tool.module),
-        "imports": layout.imports(tool.module, tool.work),
+        "modules": layout.modules(tool.module, tool.work),
         "data": json_text(data),
     }
 
 
 def _rail_context(
-    layout: _Layout,
-    rail: Rail,
-    tools: Mapping[str, list[str]],
-    formats: Mapping[str, str],
+    layout: _Layout, blueprint: Blueprint, rail: Rail, formats: Mapping[str, str]
 ) -> dict[str, Any]:
-    data = {"class": rail.class_name, "extension": layout.name, "options": rail.options}
+    options = dict(rail.options)
+    data: dict[str, Any] = {"class": rail.class_name, "options": options}
     if rail.does == "guard":
+        data["tools"] = options.pop("tools", [])
         data["formats"] = {name: f".{form}" for name, form in sorted(formats.items())}
-        data["tools"] = rail.options.get("tools", [])
     return {
         "does": rail.does,
         "class_name": rail.class_name,
         "class_line": _class_line(rail.class_name, "DeepAgentRail"),
-        "extension": layout.name,
         "work": rail.work,
         "work_path": _path(rail.work),
         "adapter_path": _path(rail.module),
-        "imports": layout.imports(rail.module, rail.work),
+        "modules": layout.modules(rail.module, rail.work),
         "data": json_text(data),
+        "rewrites": options.get("on_violation") == "rewrite",
+        "reporters": [tool.name for tool in blueprint.tools if tool.does == "report"],
+        "section": f"extforge_{layout.name}_{blueprint.rails.index(rail) + 1}",
+        "depth": rail.module.count("."),
     }
 
 

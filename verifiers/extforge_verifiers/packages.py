@@ -246,12 +246,12 @@ def _main_type_words(
 
 def _add_type(package: Package, tag: str, attributes: dict[str, str]) -> None:
     kind = attributes.get("ContentType", "")
-    match local_name(tag):
-        case "Default":
-            package.defaults.setdefault(attributes.get("Extension", "").lower(), kind)
-        case "Override":
-            name = unquote(attributes.get("PartName", "")).lstrip("/").lower()
-            package.overrides.setdefault(name, kind)
+    element = local_name(tag)
+    if element == "Default":
+        package.defaults.setdefault(attributes.get("Extension", "").lower(), kind)
+    elif element == "Override":
+        name = unquote(attributes.get("PartName", "")).lstrip("/").lower()
+        package.overrides.setdefault(name, kind)
 
 
 def _sweep(package: Package) -> None:

@@ -106,16 +106,15 @@ def check_text(artifact: Artifact) -> Iterator[Finding]:
 
 def _syntax(artifact: Artifact, exc: json.JSONDecodeError) -> Finding:
     text = exc.doc.strip()
-    where = {"line": exc.lineno, "column": exc.colno}
+    where = Where(line=exc.lineno, column=exc.colno)
     if not text:
         return invalid("artifact-empty", "the file holds no text")
     if text.startswith("```"):
-        fix = "keep only what stands between the fences"
         return Finding(
             "json-fenced",
             "JSON inside a Markdown fence",
-            where=Where(**where),
-            fix=fix,
+            where=where,
+            fix="keep only what stands between the fences",
             failure_id="artifact_placeholder_output",
         )
     found = recognise(artifact.head(4096))
@@ -123,12 +122,14 @@ def _syntax(artifact: Artifact, exc: json.JSONDecodeError) -> Finding:
         return Finding(
             "artifact-placeholder",
             f"named {artifact.suffix}, but it is {found.words}",
-            where=Where(**where),
+            where=where,
             failure_id="artifact_placeholder_output",
         )
     if exc.pos >= len(exc.doc.rstrip()):
-        return invalid("json-truncated", f"the text ends too early: {exc.msg}", **where)
-    return invalid("json-syntax", f"not JSON: {exc.msg}", **where)
+        code, words = "json-truncated", f"the text ends too early: {exc.msg}"
+    else:
+        code, words = "json-syntax", f"not JSON: {exc.msg}"
+    return invalid(code, words, line=exc.lineno, column=exc.colno)
 
 
 def _check_deep(artifact: Artifact) -> Iterator[Finding]:
