@@ -1,15 +1,18 @@
 """What to try on a generated extension: derived from the plan, written beside the tree, edited by people.
 
 The keys are those of openJiuwen's own test spec (its verify_ext skill), plus what is needed to really run a tool:
-`inputs` and `expect`.
+`inputs` and `expect`, and for rails the calls they must refuse or let through.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
+from extforge.patterns import example
 from extforge.samples import sample_inputs
 from extforge.serialise import manifest_text
+from extforge.skills import skill_body
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["acceptance_text", "build_acceptance"]
 
+LONGEST_TURN = 20  # calls that one turn of an acceptance run may make
 _HEAD = """\
 # What `extforge verify --host` tries on this extension. Edit it freely: it is yours.
 # `inputs` go to the tool as they are; relative paths land in a scratch folder.
@@ -32,7 +36,12 @@ def acceptance_text(blueprint: Blueprint, formats: Mapping[str, str]) -> str:
 def build_acceptance(
     blueprint: Blueprint, formats: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the content of the acceptance file."""
+    """Return the content of the acceptance file.
+
+    Args:
+        blueprint: the extension.
+        formats: tool name -> format, for every artifact tool of the plan.
+    """
     spec: dict[str, Any] = {
         "name": blueprint.name,
         "components": list(blueprint.design.components),
@@ -58,11 +67,9 @@ def build_acceptance(
 
 def _tool_test(blueprint: Blueprint, tool: Tool) -> dict[str, Any]:
     given = blueprint.design.acceptance.get(tool.name)
-    inputs = (
-        given.inputs
-        if given is not None and given.inputs is not None
-        else _inputs(blueprint, tool)
-    )
+    inputs = given.inputs if given is not None else None
+    if inputs is None:
+        inputs = _inputs(blueprint, tool)
     expect: dict[str, Any] = {"success": tool.does != "custom"}
     fields = ["success"]
     if tool.does == "artifact":
@@ -72,11 +79,10 @@ def _tool_test(blueprint: Blueprint, tool: Tool) -> dict[str, Any]:
         fields += ["path", "format", "exists", "size_bytes"]
     if given is not None:
         expect.update(given.expect)
+    query = given.query if given is not None else None
     test: dict[str, Any] = {
         "tool_name": tool.name,
-        "query": given.query
-        if given is not None and given.query
-        else f"Please use {tool.name}.",
+        "query": query or f"Please use {tool.name}.",
     }
     if inputs is not None:
         test["inputs"] = inputs
@@ -97,65 +103,113 @@ def _inputs(blueprint: Blueprint, tool: Tool) -> dict[str, Any] | None:
 
 
 def _rail_test(
-    blueprint: Blueprint,
-    rail: Rail,
-    formats: Mapping[str, str],
+    blueprint: Blueprint, rail: Rail, formats: Mapping[str, str]
 ) -> dict[str, Any]:
-    test: dict[str, Any] = {"rail": rail.class_name, "does": rail.does}
-    if rail.does == "guard":
-        test.update(_guard_calls(rail, formats))
-        test["query"] = "Please write a file."
-        test["assertions"] = {"must_observe_side_effect": True}
-        return test
-    test["query"] = "Please do something with a tool."
-    stateful = rail.does in ("audit", "budget", "reminder")
+    options = rail.options
+    test: dict[str, Any] = {
+        "rail": rail.class_name,
+        "does": rail.does,
+        "query": "Please use a tool.",
+    }
+    match rail.does:
+        case "guard":
+            test.update(_guard_calls(rail, formats))
+        case "artifact_gate":
+            test["lie"] = not options.get("tools")
+        case "prompt":
+            words = options.get("when_mentions") or []
+            test["query"] += f" {words[0]}" if words else ""
+            test["shows"] = _first_line(_prompt_text(blueprint, options))
+        case "reminder" if options["every"] <= LONGEST_TURN:
+            test["calls"] = options["every"]
+            test["shows"] = _first_line(options["text"])
+        case "budget" if options["on_exceed"] == "block":
+            if options.get("calls", LONGEST_TURN + 1) <= LONGEST_TURN:
+                test["refuses_after"] = options["calls"]
+        case _:
+            pass
     test["assertions"] = {"must_observe_side_effect": rail.does != "custom"}
-    if stateful:
-        test["assertions"]["observable_state_file"] = (
-            f"openjiuwen-extensions/{blueprint.name}/<session_id>.json"
-        )
+    if rail.does in ("audit", "budget", "reminder"):
+        state = f"openjiuwen-extensions/{blueprint.name}/<session_id>.json"
+        test["assertions"]["observable_state_file"] = state
     return test
+
+
+def _prompt_text(blueprint: Blueprint, options: dict[str, Any]) -> str:
+    if options.get("text"):
+        return str(options["text"])
+    skill = next((s for s in blueprint.skills if s.name == options.get("skill")), None)
+    return skill_body(blueprint, skill) if skill is not None else ""
+
+
+def _first_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[0][:80].rstrip() if lines else ""
 
 
 def _guard_calls(rail: Rail, formats: Mapping[str, str]) -> dict[str, Any]:
     """Return one call that the guard must refuse and one that it must let through."""
     watched = rail.options.get("tools") or []
     tool = next(iter(watched), "") or next(iter(formats), "") or "write_file"
-    argument = "output_path" if tool in formats else "path" if watched else "file_path"
-    require, forbid = (
-        rail.options.get("require") or {},
-        rail.options.get("forbid") or {},
-    )
-    extension = f".{formats[tool]}" if tool in formats else ".txt"
-    extension = (require.get("extension") or [extension])[0]
+    argument = "output_path" if tool in formats else "file_path"
+    require = rail.options.get("require") or {}
+    forbid = rail.options.get("forbid") or {}
+    extension = (require.get("extension") or [f".{formats.get(tool, 'txt')}"])[0]
+    blocks, passes = _pattern_calls(require, forbid, argument)
+    if blocks is None and passes is None:
+        bad, good = _file_names(require, forbid, extension)
+        blocks, passes = {argument: bad}, {argument: good}
+    calls = {"tool_name": tool, "blocks": blocks, "passes": passes}
+    return {key: value for key, value in calls.items() if value is not None}
+
+
+def _file_names(
+    require: dict[str, Any], forbid: dict[str, Any], extension: str
+) -> tuple[str, str]:
+    """Return a file name that breaks the rule, and one that keeps it."""
     suffix = require.get("stem_suffix") or ""
     folder = f"{require['folder'][0]}/" if require.get("folder") else ""
-    calls: dict[str, Any] = {"tool_name": tool}
-    if (
-        require.get("pattern")
-        or require.get("argument")
-        or forbid.get("pattern")
-        or forbid.get("argument")
-    ):
-        calls["note"] = (
-            "give one call the guard must refuse (blocks) and one it must let through (passes)"
-        )
-        return calls
     good = f"{folder}report{suffix}{extension}"
     if suffix:
-        bad = f"{folder}report{extension}"
-    elif require.get("extension"):
-        bad = f"{folder}report.exe"
-    elif folder:
-        bad = f"elsewhere_report{extension}"
-    elif forbid.get("extension"):
-        bad = f"report{forbid['extension'][0]}"
-    elif forbid.get("stem_suffix"):
-        bad = f"report{forbid['stem_suffix']}{extension}"
-    elif forbid.get("folder"):
-        bad = f"{forbid['folder'][0]}/report{extension}"
-    else:
-        bad = f"../../outside/report{extension}"
-    calls["blocks"] = {argument: bad}
-    calls["passes"] = {argument: good}
-    return calls
+        return f"{folder}report{extension}", good
+    if require.get("extension"):
+        return f"{folder}report.exe", good
+    if folder:
+        return f"elsewhere_report{extension}", good
+    if forbid.get("extension"):
+        return f"report{forbid['extension'][0]}", good
+    if forbid.get("stem_suffix"):
+        return f"report{forbid['stem_suffix']}{extension}", good
+    if forbid.get("folder"):
+        return f"{forbid['folder'][0]}/report{extension}", good
+    return f"../../outside/report{extension}", good
+
+
+_Arguments = dict[str, Any] | None
+
+
+def _pattern_calls(
+    require: dict[str, Any], forbid: dict[str, Any], argument: str
+) -> tuple[_Arguments, _Arguments]:
+    """Return (refused, let through) for rules that are regular expressions."""
+    if pattern := require.get("pattern"):
+        return _examples(pattern, argument)
+    if pattern := forbid.get("pattern"):
+        miss, match = _examples(pattern, argument)
+        return match, miss
+    if rules := require.get("argument"):
+        name, pattern = next(iter(rules.items()))
+        return _examples(pattern, name)
+    if rules := forbid.get("argument"):
+        name, pattern = next(iter(rules.items()))
+        miss, match = _examples(pattern, name)
+        return match, miss
+    return None, None
+
+
+def _examples(pattern: str, argument: str) -> tuple[_Arguments, _Arguments]:
+    """Return arguments that do not match a pattern, and arguments that do."""
+    match = example(pattern)
+    candidates = ("report.txt", "report", "x", "0", "zz-zz")
+    miss = next((t for t in candidates if not re.fullmatch(pattern, t)), None)
+    return {argument: miss} if miss else None, {argument: match} if match else None

@@ -14,7 +14,7 @@ from typing import Any
 from re import _constants as constants  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 
-__all__ = ["unsafe_reason"]
+__all__ = ["example", "unsafe_reason"]
 
 _LONGEST = 500
 _UNBOUNDED = 64  # repeats above this count as unbounded
@@ -74,3 +74,56 @@ def _walk(items: Any, *, inside_repeat: bool) -> tuple[int, str | None]:
         if problem:
             return total, problem
     return total, None
+
+
+def example(pattern: str) -> str | None:
+    """Return a text that a pattern matches as a whole, or None when none is found easily."""
+    try:
+        text = _example(parser.parse(pattern))
+    except (KeyError, re.error, RecursionError):
+        return None
+    return text if re.fullmatch(pattern, text) else None
+
+
+_CATEGORIES = {
+    constants.CATEGORY_DIGIT: "1",
+    constants.CATEGORY_WORD: "a",
+    constants.CATEGORY_SPACE: " ",
+    constants.CATEGORY_NOT_DIGIT: "a",
+    constants.CATEGORY_NOT_SPACE: "a",
+    constants.CATEGORY_NOT_WORD: "-",
+}
+
+
+def _example(items: Any) -> str:
+    parts = []
+    for operation, argument in items:
+        if operation is constants.LITERAL:
+            parts.append(chr(argument))
+        elif operation is constants.NOT_LITERAL:
+            parts.append("a" if argument != ord("a") else "b")
+        elif operation is constants.ANY:
+            parts.append("a")
+        elif operation is constants.IN:
+            parts.append(_member(argument))
+        elif operation in _REPEATS:
+            least, most, body = argument
+            parts.append(_example(body) * max(least, min(most, 1)))
+        elif operation is constants.SUBPATTERN:
+            parts.append(_example(argument[-1]))
+        elif operation is constants.BRANCH:
+            parts.append(_example(argument[1][0]))
+        elif operation is not constants.AT:
+            raise KeyError(operation)
+    return "".join(parts)
+
+
+def _member(choices: Any) -> str:
+    """Return one character of a set."""
+    if choices[0][0] is constants.NEGATE:
+        refused = "".join(_member([choice]) for choice in choices[1:])
+        return next(c for c in "a1-_. " if c not in refused)
+    operation, argument = choices[0]
+    if operation is constants.RANGE:
+        return chr(argument[0])
+    return chr(argument) if operation is constants.LITERAL else _CATEGORIES[argument]

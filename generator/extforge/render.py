@@ -34,7 +34,7 @@ _REQUIREMENTS = {
     "docx": ("python-docx>=1.1",),
     "xlsx": ("openpyxl>=3.1",),
     "pdf": ("fonttools>=4.40", "reportlab>=4.1"),
-    "png": ("matplotlib>=3.8",),
+    "png": ("fonttools>=4.40", "matplotlib>=3.8"),
 }
 
 

@@ -216,7 +216,9 @@ def _jsonable(value: Any) -> Any:
 # --------------------------------------------------------------------------- agents
 
 
-def make_agent(port: int, workspace: Path, name: str, rails: list[Any]) -> Any:
+def make_agent(
+    port: int, workspace: Path, name: str, rails: list[Any], *, task_loop: bool = False
+) -> Any:
     """Return a fresh DeepAgent with a SkillUseRail, in a workspace of its own."""
     from openjiuwen.core.foundation.llm import (
         Model,
@@ -248,8 +250,8 @@ def make_agent(port: int, workspace: Path, name: str, rails: list[Any]) -> Any:
         card=AgentCard(id=name, name=name, description="extforge probe"),
         workspace=str(workspace),
         rails=[*rails, skill_rail],
-        enable_task_loop=False,
-        max_iterations=6,
+        enable_task_loop=task_loop,
+        max_iterations=40,
         restrict_to_work_dir=False,
         system_prompt="You are a test agent.",
         **{key: value for key, value in wanted.items() if key in known},
@@ -321,8 +323,8 @@ def watch_tools(agent: Any, watch: Watch, seen: set[str]) -> None:
         tool.invoke = wrap(tool.invoke, card.name)
 
 
-def stand_in(name: str) -> Any:
-    """Return a tool that only notes that it ran: for guards that watch tools of the host."""
+def stand_in(name: str, result: Facts) -> Any:
+    """Return a tool that does nothing but give this result: for rails that watch tools of the host."""
     from openjiuwen.core.foundation.tool import Tool, ToolCard
 
     class StandInTool(Tool):  # type: ignore[misc]
@@ -336,7 +338,7 @@ def stand_in(name: str) -> Any:
 
         async def invoke(self, inputs: Any, **kwargs: Any) -> Any:
             del inputs, kwargs
-            return {"success": True, "ran": name}
+            return result
 
         async def stream(self, inputs: Any, **kwargs: Any) -> Any:
             yield await self.invoke(inputs, **kwargs)
@@ -344,11 +346,11 @@ def stand_in(name: str) -> Any:
     return StandInTool()
 
 
-def add_stand_in(agent: Any, name: str) -> None:
+def add_stand_in(agent: Any, name: str, result: Facts) -> None:
     """Put a stand-in tool on the agent unless something of that name is there."""
     if agent.ability_manager.get(name) is not None:
         return
-    tool = stand_in(name)
+    tool = stand_in(name, result)
     if hasattr(agent.ability_manager, "add_ability"):
         agent.ability_manager.add_ability(tool.card, tool)
     else:
@@ -471,8 +473,10 @@ async def probe(job: Facts, model: ScriptedModel) -> Facts:
     watch.hooks.clear()
     watch._wrapped.clear()
     workspace = Path(job["scratch"])
-    agent = make_agent(model.port, workspace, "together", [_observer(watch)])
-    before = snapshot(agent)
+    loop = bool(job.get("task_loop"))
+    agent = make_agent(
+        model.port, workspace, "together", [_observer(watch)], task_loop=loop
+    )
     records = []
     together: Facts = {"loaded": False}
     facts["together"] = together
@@ -487,44 +491,59 @@ async def probe(job: Facts, model: ScriptedModel) -> Facts:
         return facts
     together["loaded"] = True
     for name in job.get("stand_ins", []):
-        add_stand_in(agent, name)
+        lie = {
+            "success": True,
+            "path": "not-there.pptx",
+            "format": "pptx",
+            "exists": True,
+            "size_bytes": 1,
+        }
+        add_stand_in(
+            agent,
+            name,
+            lie if name == job.get("liar") else {"success": True, "ran": name},
+        )
     seen: set[str] = set()
     watch_tools(agent, watch, seen)
     together["watched_tools"] = sorted(seen)
     together["turns"] = [await turn(agent, model, watch, spec) for spec in job["turns"]]
     together["hooks"] = watch.hooks
-    if not job.get("stand_ins"):
-        try:
-            for record in reversed(records):
-                await unload(agent, record)
-            after = snapshot(agent)
-            # Rails that the host adds itself at the first turn are not the extensions' doing.
-            names = {name for e in facts["alone"] for name in e["added"]["rails"]}
-            together["left_behind"] = [
-                f"{key}: {sorted(left)}"
-                for key in ("abilities", "skills", "sections")
-                if (left := (set(after[key]) - set(before[key])) & _own(facts, key))
-            ] + [
-                f"rails: {sorted(left)}"
-                for left in [names & set(after["rails"])]
-                if left
-            ]
-        except Exception as exc:  # noqa: BLE001
-            together["unload_error"] = _error(exc)
+    try:
+        for record in reversed(records):
+            await unload(agent, record)
+        after = snapshot(agent)
+        added = {
+            key: {n for e in facts["alone"] for n in e["added"][key]} for key in after
+        }
+        # Only what an extension brought counts: the host adds rails and sections of its own during turns.
+        added["sections"] = {
+            name for name in after["sections"] if name.startswith("extforge")
+        }
+        together["left_behind"] = [
+            f"{key}: {sorted(left)}"
+            for key in after
+            if (left := added[key] & set(after[key]))
+        ]
+    except Exception as exc:  # noqa: BLE001
+        together["unload_error"] = _error(exc)
     return facts
 
 
-def _own(facts: Facts, key: str) -> set[str]:
-    if key == "sections":
-        return {name for name in facts.get("sections", [])} or _AnyName()
-    return {name for e in facts["alone"] for name in e["added"][key]}
+def missing_requirements(job: Facts) -> list[str]:
+    """Return the requirements of the trees that are not installed here."""
+    import importlib.metadata
+    import re
 
-
-class _AnyName(set[str]):
-    """Every name: sections that appear during turns cannot be told apart beforehand."""
-
-    def __rand__(self, other: Any) -> Any:
-        return {name for name in other if name.startswith("extforge")}
+    missing = []
+    for line in sorted(
+        {line for e in job["extensions"] for line in e.get("requirements", [])}
+    ):
+        match = re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", line)
+        try:
+            importlib.metadata.version(match[0] if match else line)
+        except importlib.metadata.PackageNotFoundError:
+            missing.append(line)
+    return missing
 
 
 def limit_memory(megabytes: int) -> None:
@@ -550,7 +569,9 @@ def main() -> None:
         import openjiuwen
 
         facts["openjiuwen"] = _version(openjiuwen, importlib.metadata)
-        facts.update(asyncio.run(probe(job, ScriptedModel())))
+        facts["missing_requirements"] = missing_requirements(job)
+        if not facts["missing_requirements"]:
+            facts.update(asyncio.run(probe(job, ScriptedModel())))
     except BaseException as exc:  # noqa: BLE001 -- the caller must always get an answer
         facts["crash"] = _error(exc)
     temporary = result.with_suffix(".part")

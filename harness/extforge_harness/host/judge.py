@@ -1,0 +1,548 @@
+"""From what the probe wrote down to findings: did each part do what it is there for?"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from extforge_verifiers.checking import Requirement
+from extforge_verifiers.extensions import open_tree
+from extforge_verifiers.findings import Finding, Report, Severity, Where
+from extforge_verifiers.results import read_result, verify_result
+from extforge_verifiers.sources import HOOKS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from extforge_harness.acceptance import Acceptance, RailTest, ToolTest
+
+__all__ = ["Trial", "judge", "plan_turns"]
+
+STAND_IN = "extforge_probe"  # a harmless tool that gives the hooks something to see
+LIAR = "extforge_liar"  # a tool that claims a file it did not write
+_REFUSED = "callback execution aborted"
+# Hooks that only an error, a resumed session or a steering message would fire.
+_RARE = frozenset(("on_model_exception", "on_tool_exception", "before_steering_drain"))
+_LOOP_HOOKS = frozenset(("before_task_iteration", "after_task_iteration"))
+_NEWER_HOOKS = {"on_user_message": "0.1.16", "before_steering_drain": "0.1.17"}
+
+
+@dataclass(slots=True)
+class Trial:
+    """One tree in a host run."""
+
+    name: str
+    tree: str  # where it came from; used in reports
+    copy: Path  # what is run
+    acceptance: Acceptance
+    problems: list[Finding]  # with its acceptance file
+    tools: list[str] = field(default_factory=list)
+    custom: set[str] = field(default_factory=set)  # tools that are not written yet
+
+    @property
+    def session(self) -> str:
+        """The session that all turns of this extension share; with the characters that real ids have."""
+        return f"extforge:{self.name}/1"
+
+
+# --------------------------------------------------------------------------- what to play
+
+
+def plan_turns(trials: list[Trial]) -> dict[str, Any]:
+    """Return the turns, the stand-in tools and whether the task loop is needed."""
+    turns: list[dict[str, Any]] = []
+    stand_ins = {STAND_IN}
+    task_loop = False
+    for trial in trials:
+        tree = open_tree(str(trial.copy))
+        metadata = tree.metadata.get("tools")
+        for item in metadata if isinstance(metadata, list) else []:
+            if isinstance(item, dict) and item.get("does") == "custom":
+                trial.custom.add(str(item.get("name")))
+        methods = {
+            node.name
+            for source in tree.sources.values()
+            for cls in source.classes.values()
+            for node in cls.body
+            if hasattr(node, "name")
+        }
+        task_loop = task_loop or bool(methods & _LOOP_HOOKS)
+        for index, test in enumerate(trial.acceptance.rail_tests):
+            turns += _rail_turns(trial, index, test, stand_ins)
+        if not trial.acceptance.rail_tests:
+            turns.append(_turn(trial, "hooks", "Please use a tool.", [(STAND_IN, {})]))
+        for index, tool in enumerate(trial.acceptance.tool_tests):
+            if tool.inputs is not None:
+                turns.append(
+                    _turn(
+                        trial,
+                        f"tool-{index}",
+                        tool.query,
+                        [(tool.tool_name, tool.inputs)],
+                    )
+                )
+    return {
+        "turns": turns,
+        "stand_ins": sorted(stand_ins),
+        "task_loop": task_loop,
+        "liar": LIAR,
+    }
+
+
+def _rail_turns(
+    trial: Trial, index: int, test: RailTest, stand_ins: set[str]
+) -> Iterator[dict[str, Any]]:
+    for what, arguments in (("blocks", test.blocks), ("passes", test.passes)):
+        if arguments is not None:
+            tool = test.tool_name or STAND_IN
+            stand_ins.add(tool)
+            yield _turn(
+                trial,
+                f"{what}-{index}",
+                test.query,
+                [(tool, arguments)],
+                f"{trial.session}-{what}",
+            )
+    if test.lie:
+        stand_ins.add(LIAR)
+        yield _turn(trial, f"lie-{index}", test.query, [(LIAR, {})])
+    calls = test.calls if test.refuses_after is None else test.refuses_after + 1
+    yield _turn(trial, f"rail-{index}", test.query, [(STAND_IN, {})] * max(calls, 1))
+
+
+def _turn(
+    trial: Trial,
+    suffix: str,
+    query: str,
+    calls: list[tuple[str, dict[str, Any]]],
+    session: str | None = None,
+) -> dict[str, Any]:
+    return {
+        "id": f"{trial.name}:{suffix}",
+        "session": session or trial.session,
+        "query": query,
+        "calls": [
+            {"tool_name": name, "arguments": arguments} for name, arguments in calls
+        ],
+    }
+
+
+# --------------------------------------------------------------------------- what to make of it
+
+
+def judge(trials: list[Trial], facts: dict[str, Any], work: str) -> list[Report]:
+    """Return a report for each tree."""
+    alone = {item["name"]: item for item in facts["alone"]}
+    together = facts.get("together") or {}
+    return [
+        _Judge(trial, alone[trial.name], together, facts, work).report()
+        for trial in trials
+    ]
+
+
+class _Judge:
+    """Looks at the facts from one tree's side."""
+
+    def __init__(
+        self,
+        trial: Trial,
+        alone: dict[str, Any],
+        together: dict[str, Any],
+        facts: dict[str, Any],
+        work: str,
+    ) -> None:
+        self.trial, self.alone, self.together, self.facts, self.work = (
+            trial,
+            alone,
+            together,
+            facts,
+            work,
+        )
+        self.turns = {turn["id"]: turn for turn in together.get("turns", [])}
+        self.findings: list[Finding] = list(trial.problems)
+        self.checked: list[str] = ["load"]
+        self.skipped: dict[str, str] = {}
+        self.version = _version(facts["openjiuwen"])
+
+    def report(self) -> Report:
+        """Judge everything; what depends on something that failed is skipped."""
+        self._load()
+        if not self.alone["loaded"]:
+            self.skipped["run"] = "the extension does not load"
+        elif not self.together.get("loaded"):
+            self._together()
+        else:
+            self.checked.append("together")
+            self._tools()
+            self._rails()
+            self._skills()
+            self._unloading()
+        facts = {
+            "openjiuwen": self.facts["openjiuwen"],
+            "python": self.facts["python"],
+            "refs": self.alone.get("refs", []),
+        }
+        return Report(
+            self.trial.tree,
+            "extension",
+            tuple(self.checked),
+            self.skipped,
+            facts,
+            tuple(self.findings),
+        )
+
+    def find(
+        self, code: str, message: str, failure_id: str | None = None, **more: Any
+    ) -> None:
+        """Note an error, or whatever `severity` says."""
+        severity = more.pop("severity", Severity.ERROR)
+        where = Where(
+            self.trial.tree,
+            **{k: v for k, v in more.items() if k in ("line", "member")},
+        )
+        self.findings.append(
+            Finding(code, message, severity, where, more.get("fix"), failure_id)
+        )
+
+    # ----- loading
+
+    def _load(self) -> None:
+        if not self.alone["loaded"]:
+            error = self.alone["error"]
+            words = f"openJiuwen {self.facts['openjiuwen']} does not load it: {_short(error['message'])}"
+            for failure_id in _load_failures(error):
+                self.find(f"host-{failure_id.replace('_', '-')}", words, failure_id)
+            return
+        tree = open_tree(str(self.trial.copy))
+        added, refs = self.alone["added"], self.alone["refs"]
+        self.trial.tools = added["abilities"]
+        for kind, failure_id in (
+            ("tools", "tool_not_registered"),
+            ("rails", "rail_not_registered"),
+        ):
+            declared = _declared(tree.manifest, kind)
+            found = added["abilities"] if kind == "tools" else added["rails"]
+            if len(found) < len(declared):
+                words = f"the manifest declares {len(declared)} {kind}, the host registered {len(found)}: {', '.join(found) or 'none'}"
+                self.find(f"host-{failure_id.replace('_', '-')}", words, failure_id)
+        if _declared(tree.manifest, "skills") and not any(
+            "skill" in ref for ref in refs
+        ):
+            self.find(
+                "host-skill-not-loaded",
+                "the manifest declares skills, the host bound none",
+                "skill_not_loaded",
+            )
+        for card in self.alone.get("cards", []):
+            schema = card["input_params"]
+            if not isinstance(schema, dict) or schema.get("type") != "object":
+                words = f"the tool {card['name']!r} has no object schema for its inputs; model APIs refuse it"
+                self.find("host-tool-schema", words, "manifest_invalid")
+        if "unload_error" in self.alone:
+            words = f"it cannot be unloaded: {_short(self.alone['unload_error']['message'])}"
+            self.find("host-unload", words, "harness_load_failed")
+        elif left := self.alone.get("left_behind"):
+            # 0.1.14 and 0.1.15 leave skill folders behind whatever the extension does.
+            own = [
+                item
+                for item in left
+                if not (item.startswith("skills:") and self.version < (0, 1, 16))
+            ]
+            if own:
+                self.find(
+                    "host-unload",
+                    f"unloading leaves something behind: {'; '.join(own)}",
+                    "harness_load_failed",
+                )
+
+    def _together(self) -> None:
+        error = self.together.get("error") or {}
+        if error.get("extension") == self.trial.name:
+            words = (
+                f"it does not load together with the others: {_short(error['message'])}"
+            )
+            self.find("host-together", words, "harness_load_failed")
+        else:
+            self.skipped["run"] = "the extensions do not load together"
+
+    # ----- tools
+
+    def _tools(self) -> None:
+        tried: set[str] = set()
+        for index, test in enumerate(self.trial.acceptance.tool_tests):
+            self.checked.append(f"tool {test.tool_name}")
+            turn = self.turns.get(f"{self.trial.name}:tool-{index}")
+            if turn is not None:
+                tried.add(test.tool_name)
+                self._tool(test, turn)
+        for name in self.trial.tools:
+            if name in self.trial.custom:
+                words = f"the tool {name!r} is not implemented"
+                self.find(
+                    "tool-not-implemented",
+                    words,
+                    "tool_result_failed",
+                    fix="write its run() function",
+                )
+            elif name not in tried:
+                words = f"the tool {name!r} was never called: the acceptance file gives it no inputs"
+                fix = f"add inputs for it to acceptance/{self.trial.name}.yaml"
+                self.find("host-tool-not-called", words, "tool_not_called", fix=fix)
+
+    def _tool(self, test: ToolTest, turn: dict[str, Any]) -> None:
+        if test.tool_name in self.trial.custom:
+            return
+        name = test.tool_name
+        results = [r for r in turn["results"] if r["tool"] == name]
+        if turn.get("error"):
+            self.find(
+                "host-turn-failed",
+                f"the turn that calls {name!r} failed: {_short(turn['error'])}",
+                "tool_result_failed",
+            )
+        if name not in turn["offered"]:
+            self.find(
+                "host-tool-not-offered",
+                f"the model is not offered the tool {name!r}",
+                "tool_not_registered",
+            )
+        if name not in turn["executed"]:
+            message = next((str(r["message"]) for r in results), "no reason given")
+            self.find(
+                "host-tool-not-called",
+                f"the call of {name!r} did not run: {_short(message)}",
+                "tool_not_called",
+            )
+            return
+        if not results or results[-1]["exception"]:
+            reason = (
+                results[-1]["exception"] if results else "the host recorded no result"
+            )
+            self.find(
+                "host-tool-raised",
+                f"{name!r} raised: {_short(reason)}",
+                "tool_result_failed",
+            )
+            return
+        self._result(test, results[-1])
+
+    def _result(self, test: ToolTest, seen: dict[str, Any]) -> None:
+        name, expect = test.tool_name, test.expect
+        result = read_result(seen["result"])
+        if result is None:
+            words = f"{name!r} returned no structured result but {seen['type']}: {seen['result']!r:.80}"
+            self.find("result-shape", words, "tool_result_schema_missing")
+            return
+        succeeded = result.get("success") is not False
+        if expect.success and not succeeded:
+            self.find(
+                "host-tool-failed",
+                f"{name!r} failed: {_short(str(result.get('error')))}",
+                "tool_result_failed",
+            )
+            return
+        if not expect.success:
+            wanted = expect.error_contains
+            if succeeded:
+                self.find(
+                    "host-tool-succeeded",
+                    f"{name!r} should fail on these inputs, and claims success",
+                    "tool_result_failed",
+                )
+            elif wanted and wanted not in str(result.get("error")):
+                self.find(
+                    "host-tool-error",
+                    f"{name!r} fails with {result.get('error')!r}, not {wanted!r}",
+                    "tool_result_failed",
+                )
+            return
+        bounds = [
+            Requirement(fact, ">=", value) for fact, value in expect.minimum.items()
+        ]
+        fields = test.assertions.required_fields
+        report = verify_result(
+            seen["result"],
+            root=self.work,
+            format=expect.format,
+            requirements=bounds,
+            fields=fields,
+        )
+        self.findings += [
+            Finding(
+                f.code, f"{name}: {f.message}", f.severity, f.where, f.fix, f.failure_id
+            )
+            for f in report.findings
+        ]
+        for key, value in expect.contains.items():
+            if result.get(key) != value:
+                words = f"{name!r} returned {key}={result.get(key)!r}, not {value!r}"
+                self.find("host-tool-result", words, "tool_result_failed")
+        if result.get("recorded") is False:
+            words = f"{name!r} reports that nothing was recorded, after the rail saw calls in the same session"
+            self.find("host-state-not-shared", words, "rail_tool_state_not_shared")
+
+    # ----- rails
+
+    def _rails(self) -> None:
+        hooks = self.together.get("hooks", {})
+        tested = {
+            test.rail: (i, test)
+            for i, test in enumerate(self.trial.acceptance.rail_tests)
+        }
+        for rail in self.alone["added"]["rails"]:
+            self.checked.append(f"rail {rail}")
+            self._hooks(rail, hooks.get(rail, {}))
+            if rail in tested:
+                self._rail(*tested[rail])
+
+    def _hooks(self, rail: str, seen: dict[str, Any]) -> None:
+        if not seen:
+            words = (
+                f"the host never asked {rail} for a hook: it overrides none that exists"
+            )
+            self.find("host-hook-not-observed", words, "rail_hook_not_observed")
+        for name, facts in sorted(seen.items()):
+            if facts["errors"]:
+                words = f"{rail}.{name} raises, and the host swallows it: {_short(facts['errors'][0])}"
+                self.find("host-hook-raised", words, "rail_hook_not_observed")
+            elif not facts["calls"] and name in HOOKS and name not in _RARE:
+                words = f"{rail}.{name} never fired"
+                self.find("host-hook-not-observed", words, "rail_hook_not_observed")
+
+    def _rail(self, index: int, test: RailTest) -> None:
+        prefix = self.trial.name
+        for what in ("blocks", "passes"):
+            turn = self.turns.get(f"{prefix}:{what}-{index}")
+            if turn is not None:
+                self._guard(test, turn, what)
+        if test.does == "guard" and (test.blocks is None or test.passes is None):
+            words = f"{test.rail} was not tried: the acceptance file gives no call to refuse, or none to let through"
+            fix = f"add blocks and passes to acceptance/{prefix}.yaml"
+            self.find("host-guard-not-tried", words, "rail_hook_not_observed", fix=fix)
+        if test.lie:
+            turn = self.turns.get(f"{prefix}:lie-{index}", {})
+            message = " ".join(str(m) for m in turn.get("tool_messages", []))
+            if "not true" not in message and "no file" not in message:
+                words = f"{test.rail} let a false claim through: the model read {_short(message)}"
+                self.find("host-gate-open", words, "rail_hook_not_observed")
+        turn = self.turns.get(f"{prefix}:rail-{index}")
+        if turn is None:
+            return
+        if test.shows and not any(test.shows in text for text in turn["system"]):
+            words = f"{test.rail} should show {test.shows!r:.60} in the system prompt, and never did"
+            self.find("host-prompt-not-shown", words, "rail_hook_not_observed")
+        if test.refuses_after is not None:
+            self._limit(test, turn)
+        if test.assertions.observable_state_file:
+            self._state(test)
+
+    def _guard(self, test: RailTest, turn: dict[str, Any], what: str) -> None:
+        tool = test.tool_name or STAND_IN
+        ran = tool in turn["executed"]
+        message = _short(" ".join(str(m) for m in turn["tool_messages"]))
+        if what == "blocks" and ran:
+            words = f"{test.rail} let a call of {tool} through that it must refuse: {json.dumps(test.blocks, ensure_ascii=False)}"
+            self.find("host-guard-open", words, "rail_hook_not_observed")
+        elif what == "passes" and not ran:
+            words = f"{test.rail} refused a good call of {tool}: {message}"
+            self.find("host-guard-closed", words, "rail_hook_not_observed")
+
+    def _limit(self, test: RailTest, turn: dict[str, Any]) -> None:
+        assert test.refuses_after is not None
+        ran = turn["executed"].count(STAND_IN)
+        refused = [m for m in turn["tool_messages"] if _REFUSED in str(m)]
+        if ran > test.refuses_after or not refused:
+            words = (
+                f"{test.rail} should refuse after {test.refuses_after} calls; {ran} ran"
+            )
+            self.find("host-budget-open", words, "rail_hook_not_observed")
+
+    def _state(self, test: RailTest) -> None:
+        pattern = str(test.assertions.observable_state_file)
+        folder = Path(self.work).parent / "state" / os.path.dirname(pattern)
+        stem = re.sub(r"[^A-Za-z0-9_-]", "_", self.trial.session)
+        files = [
+            p
+            for p in sorted(folder.glob(f"{stem}*"))
+            if p.suffix in (".json", ".jsonl")
+        ]
+        if not files:
+            words = f"{test.rail} kept no state for the session in {pattern}"
+            self.find("host-state-missing", words, "rail_hook_not_observed")
+            return
+        text = " ".join(
+            path.read_text(encoding="utf-8", errors="replace") for path in files
+        )
+        for wanted in test.assertions.json_contains:
+            if wanted not in text:
+                words = f"the state of {test.rail} has no {wanted!r}"
+                self.find("host-state-missing", words, "rail_hook_not_observed")
+
+    def _unloading(self) -> None:
+        if "unload_error" in self.together:
+            words = f"it cannot be unloaded after use: {_short(self.together['unload_error']['message'])}"
+            self.find("host-unload", words, "harness_load_failed")
+        for item in self.together.get("left_behind", []):
+            mine = item.startswith(f"sections: ['extforge_{self.trial.name}_")
+            mine = mine or any(
+                f"'{name}'" in item
+                for name in (*self.alone["added"]["rails"], *self.trial.tools)
+            )
+            if mine:
+                self.find(
+                    "host-unload",
+                    f"unloading after use leaves something behind: {item}",
+                    "harness_load_failed",
+                )
+
+    # ----- skills
+
+    def _skills(self) -> None:
+        prompts = "\n".join(
+            text for turn in self.turns.values() for text in turn["system"]
+        )
+        for folder in self.alone["added"]["skills"]:
+            for manifest in sorted(Path(folder).rglob("SKILL.md")):
+                skill = manifest.parent.name
+                self.checked.append(f"skill {skill}")
+                if f"`{skill}`" not in prompts and skill not in prompts:
+                    words = f"the model is not offered the skill {skill!r}"
+                    self.find("host-skill-not-offered", words, "skill_not_loaded")
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 300 else f"{line[:297]}..."
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
+
+
+def _declared(manifest: dict[str, Any], kind: str) -> list[Any]:
+    resources = manifest.get("resources", manifest)
+    found = resources.get(kind) if isinstance(resources, dict) else None
+    if isinstance(found, dict):
+        found = found.get("dirs", [found])
+    return found if isinstance(found, list) else []
+
+
+def _load_failures(error: dict[str, Any]) -> list[str]:
+    """Return openJiuwen's attribution ids for a failure to load."""
+    text = f"{error['type']} {error['message']} {error['trace']}"
+    if re.search(
+        r"No module named|cannot import name|SyntaxError|IndentationError|has no attribute|not found in module|partially initialized",
+        text,
+    ):
+        return ["module_import_failed", "harness_load_failed"]
+    if re.search(
+        r"abstract class|missing \d+ required|__init__\(\)|unexpected keyword", text
+    ):
+        return ["class_init_failed", "harness_load_failed"]
+    if "entry_point" in text:
+        return ["entry_point_not_allowed", "harness_load_failed"]
+    return ["harness_load_failed"]

@@ -1,0 +1,267 @@
+"""Is what a tool returned true?  Every claim in it is held against the file system.
+
+Shapes that are understood: openJiuwen's ToolOutput (`{success, data, error}`), its data alone, a plain dict, JSON
+text, and the Python repr that openJiuwen shows the model for a dict (`{'success': True, ...}`).
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from extforge_verifiers.findings import Finding, Report, Severity, Where
+from extforge_verifiers.formats import FORMATS
+from extforge_verifiers.verify import verify_artifact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from extforge_verifiers.checking import Requirement
+
+__all__ = ["claimed_path", "read_result", "verify_result"]
+
+_LONGEST = 4 << 20  # characters of a result in text form
+_FIELDS: dict[str, tuple[type, ...]] = {
+    "success": (bool,),
+    "path": (str,),
+    "absolute_path": (str,),
+    "format": (str,),
+    "exists": (bool,),
+    "size_bytes": (int,),
+}
+_OUTPUT_KEYS = frozenset(("success", "data", "error"))
+
+
+def read_result(value: Any) -> dict[str, Any] | None:
+    """Return a result as one flat dict with `success` in it, or None when it is not in a known shape."""
+    if isinstance(value, str):
+        value = _parse_text(value)
+    if not isinstance(value, dict):
+        return None
+    if _OUTPUT_KEYS <= set(value) and isinstance(
+        value["data"], (dict, str, type(None))
+    ):
+        inner = value["data"]
+        data = _parse_text(inner) if isinstance(inner, str) else inner
+        flat = dict(data) if isinstance(data, dict) else {}
+        flat["success"] = value["success"]
+        if value.get("error"):
+            flat["error"] = value["error"]
+        if isinstance(data, dict) and data.get("success") is False:
+            flat["success"] = False
+        return flat
+    return (
+        value
+        if "success" in value or "path" in value or "absolute_path" in value
+        else None
+    )
+
+
+def _parse_text(text: str) -> Any:
+    text = text.strip()
+    if len(text) > _LONGEST or text[:1] not in ("{", "["):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+
+
+def claimed_path(result: dict[str, Any]) -> str | None:
+    """Return the path of the file that a result claims, or None when it claims none."""
+    for key in ("absolute_path", "path", "output_path", "file_path"):
+        if isinstance(result.get(key), str) and result[key]:
+            return str(result[key])
+    return None
+
+
+def verify_result(
+    value: Any,
+    *,
+    root: str,
+    format: str | None = None,  # noqa: A002 -- the word that users know
+    requirements: Iterable[Requirement] = (),
+    fields: Iterable[str] = (),
+    label: str = "result",
+) -> Report:
+    """Return what is true and what is not in a tool's result.
+
+    Args:
+        value: what the tool returned, in any of the known shapes.
+        root: the folder that claimed paths must lie in, and that relative ones start from.
+        format: the format that the tool is supposed to make.
+        requirements: bounds on the file's facts.
+        fields: fields that the result must have.
+        label: what to call the result in the report.
+    """
+    result = read_result(value)
+    if result is None:
+        words = f"not a result in a known shape: {value!r:.80}"
+        finding = Finding(
+            "result-shape", words, failure_id="tool_result_schema_missing"
+        )
+        return Report(label, "result", checked=("shape",), findings=(finding,))
+    findings = list(_check_fields(result, fields, format))
+    success = result.get("success")
+    path = claimed_path(result)
+    facts: dict[str, Any] = {"success": success}
+    checked = ["shape", "fields"]
+    if success is False:
+        if not str(result.get("error") or "").strip():
+            words = "success is false, and no error says why"
+            findings.append(
+                Finding("result-error-missing", words, failure_id="tool_result_failed")
+            )
+    elif path is None:
+        if format is not None:
+            words = f"success is true, but no path says where the {format} file is"
+            findings.append(
+                Finding(
+                    "result-path-missing",
+                    words,
+                    failure_id="tool_result_schema_missing",
+                )
+            )
+    else:
+        checked.append("file")
+        facts["claimed"] = path
+        report, more = _check_file(result, path, root, format, tuple(requirements))
+        findings += more
+        if report is not None:
+            facts.update(report.facts)
+            findings += [finding.at(path=path) for finding in report.findings]
+    return Report(label, "result", tuple(checked), {}, facts, tuple(findings))
+
+
+def _check_fields(
+    result: dict[str, Any], fields: Iterable[str], form: str | None
+) -> Iterator[Finding]:
+    wanted = list(fields)
+    if form is not None and result.get("success") is not False:
+        wanted += [
+            name for name in ("format", "exists", "size_bytes") if name not in wanted
+        ]
+    for name in wanted:
+        missing = name not in result
+        if name in ("path", "absolute_path"):
+            missing = claimed_path(result) is None
+        if missing and result.get("success") is not False:
+            words = f"the field {name!r} is missing"
+            yield Finding(
+                "result-field-missing", words, failure_id="tool_result_schema_missing"
+            )
+    for name, kinds in _FIELDS.items():
+        value = result.get(name)
+        wrong_bool = isinstance(value, bool) and bool not in kinds
+        if value is not None and (not isinstance(value, kinds) or wrong_bool):
+            words = f"the field {name!r} must be {kinds[0].__name__}, not {type(value).__name__}"
+            yield Finding(
+                "result-field-type", words, failure_id="tool_result_schema_missing"
+            )
+
+
+def _check_file(
+    result: dict[str, Any],
+    path: str,
+    root: str,
+    form: str | None,
+    requirements: tuple[Requirement, ...],
+) -> tuple[Report | None, list[Finding]]:
+    where = Where(path)
+    real_root = os.path.realpath(root)
+    try:
+        real = os.path.realpath(os.path.join(real_root, os.path.expanduser(path)))
+    except ValueError as exc:  # an embedded NUL
+        return None, [
+            Finding(
+                "result-path-invalid",
+                f"the claimed path cannot exist: {exc}",
+                where=where,
+            )
+        ]
+    if real != real_root and not real.startswith(os.path.join(real_root, "")):
+        words = f"the claimed file lies outside {root}: {path}"
+        return None, [
+            Finding(
+                "result-path-outside",
+                words,
+                where=where,
+                failure_id="artifact_not_created",
+            )
+        ]
+    if not os.path.isfile(real):
+        words = f"success is true, but there is no file {path!r}"
+        return None, [
+            Finding(
+                "result-file-missing",
+                words,
+                where=where,
+                failure_id="artifact_not_created",
+            )
+        ]
+    findings: list[Finding] = []
+    named = form or (
+        result["format"] if isinstance(result.get("format"), str) else None
+    )
+    named = named.lower().lstrip(".") if named else None
+    suffix = os.path.splitext(path)[1].lower()
+    if named in FORMATS and suffix not in FORMATS[named].suffixes:
+        words = (
+            f"the format is {named}, but the file is named {os.path.basename(path)!r}"
+        )
+        findings.append(
+            Finding(
+                "result-suffix",
+                words,
+                where=where,
+                failure_id="artifact_format_invalid",
+            )
+        )
+    if (
+        form is not None
+        and isinstance(result.get("format"), str)
+        and result["format"].lower().lstrip(".") != form
+    ):
+        words = f"a {form} file was asked for, but the result says format {result['format']!r}"
+        findings.append(
+            Finding(
+                "result-format",
+                words,
+                where=where,
+                failure_id="artifact_format_invalid",
+            )
+        )
+    report = verify_artifact(
+        real, named if named in FORMATS else None, requirements=requirements
+    )
+    findings += _compare(result, report, where)
+    return report, findings
+
+
+def _compare(result: dict[str, Any], report: Report, where: Where) -> Iterator[Finding]:
+    """Hold the numbers in the result against the file's own."""
+    if result.get("exists") is False:
+        words = "exists is false, but the file is there"
+        yield Finding(
+            "result-count", words, where=where, failure_id="artifact_not_created"
+        )
+    for name, fact in report.facts.items():
+        claimed = result.get(name)
+        if (
+            not isinstance(claimed, (int, float))
+            or isinstance(claimed, bool)
+            or isinstance(fact, (bool, str))
+        ):
+            continue
+        if claimed != fact:
+            code = "result-size" if name == "size_bytes" else "result-count"
+            words = f"the result says {name}={claimed}, the file has {fact}"
+            yield Finding(
+                code, words, Severity.ERROR, where, failure_id="artifact_format_invalid"
+            )
