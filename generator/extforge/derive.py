@@ -438,24 +438,32 @@ def _finish_tool(
 
 
 def _tool_description(blueprint: Blueprint, tool: Tool, form: str) -> str:
-    subject = (
-        blueprint.design.description.strip()
-        or f"for {_sentence(blueprint.name).lower()}"
-    )
+    """Return when to use a tool, in the language of the design."""
+    goal = blueprint.design.description.strip().rstrip(".。")
+    subject = goal or _sentence(blueprint.name).lower()
+    chinese = _is_chinese(goal)
     if tool.does == "artifact":
-        text = (
-            f"Write a real {form.upper()} file: {subject}"
-            if blueprint.design.description
-            else ""
-        )
-        text = text or f"Write a real {form.upper()} file {subject}."
+        head = "写出真实的" if chinese else "Write a real"
+        text = f"{head} {form.upper()} {'文件：' if chinese else 'file: '}{subject}"
     elif tool.does == "report":
-        text = f"Report what the {blueprint.rails[0].does} rail has recorded in this session. {subject}"
+        rail = blueprint.rails[0].does
+        head = (
+            f"报告本会话中 {rail} 的记录："
+            if chinese
+            else f"Report what the {rail} rail has recorded in this session: "
+        )
+        text = head + subject
     else:
-        text = f"{_sentence(tool.name)}. {blueprint.design.description}".strip()
+        text = f"{_sentence(tool.name)}: {subject}" if goal else _sentence(tool.name)
+    text += "。" if chinese else "."
     if blueprint.skills:
-        text += f" Read the skill {blueprint.skills[0].name} first."
+        name = blueprint.skills[0].name
+        text += f"先读技能 {name}。" if chinese else f" Read the skill {name} first."
     return text
+
+
+def _is_chinese(text: str) -> bool:
+    return any("\u3400" <= character <= "\u9fff" for character in text)
 
 
 # --------------------------------------------------------------------------- rails
@@ -552,7 +560,7 @@ def _derive_skills(blueprint: Blueprint) -> list[Skill]:
         goal = design.description.strip() or _sentence(blueprint.name).lower()
         description = spec.description
         if description is None:
-            description = f"Guidance for {goal.rstrip('.。')}. Use when a task is about {_sentence(name).lower()}."
+            description = _skill_description(goal, name)
             blueprint.choose(
                 f"skills[{index}].description", description, "from the extension's goal"
             )
@@ -561,3 +569,12 @@ def _derive_skills(blueprint: Blueprint) -> list[Skill]:
         )
         skills.append(Skill(name, description, trigger, spec))
     return skills
+
+
+def _skill_description(goal: str, name: str) -> str:
+    subject = goal.rstrip(".。")
+    if _is_chinese(subject):
+        return f"{subject}：步骤、规则与验收标准。任务涉及这一目标时使用。"
+    return (
+        f"Guidance for {subject}. Use when a task is about {_sentence(name).lower()}."
+    )

@@ -73,8 +73,8 @@ def plan_turns(trials: list[Trial]) -> dict[str, Any]:
         task_loop = task_loop or bool(methods & _LOOP_HOOKS)
         for index, test in enumerate(trial.acceptance.rail_tests):
             turns += _rail_turns(trial, index, test, stand_ins)
-        if not trial.acceptance.rail_tests:
-            turns.append(_turn(trial, "hooks", "Please use a tool.", [(STAND_IN, {})]))
+        # One harmless call comes first: hooks see it, and a report has something to report.
+        turns.append(_turn(trial, "hooks", "Please use a tool.", [(STAND_IN, {})]))
         for index, tool in enumerate(trial.acceptance.tool_tests):
             if tool.inputs is not None:
                 turns.append(
@@ -111,7 +111,11 @@ def _rail_turns(
         stand_ins.add(LIAR)
         yield _turn(trial, f"lie-{index}", test.query, [(LIAR, {})])
     calls = test.calls if test.refuses_after is None else test.refuses_after + 1
-    yield _turn(trial, f"rail-{index}", test.query, [(STAND_IN, {})] * max(calls, 1))
+    # A session of its own: a budget of another extension would count these calls too.
+    session = f"{trial.session}-rail-{index}"
+    yield _turn(
+        trial, f"rail-{index}", test.query, [(STAND_IN, {})] * max(calls, 1), session
+    )
 
 
 def _turn(

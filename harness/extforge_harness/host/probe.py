@@ -127,7 +127,8 @@ def tool_call(name: str, arguments: Facts, call_id: str) -> Facts:
 class Watch:
     """What the hooks and tools of the extensions did, as seen from outside."""
 
-    def __init__(self) -> None:
+    def __init__(self, roots: list[str]) -> None:
+        self.roots = tuple(os.path.join(os.path.realpath(root), "") for root in roots)
         self.hooks: dict[str, dict[str, Facts]] = {}
         self.results: list[Facts] = []
         self.executed: list[str] = []
@@ -143,13 +144,21 @@ class Watch:
 
         def get_callbacks(rail: Any) -> dict[Any, Any]:
             found = original(rail)
-            if not type(rail).__module__.startswith("openjiuwen.extensions.harness."):
+            if not watch._is_theirs(type(rail)):
                 return found
             return {
                 event: watch._wrap(rail, event, hook) for event, hook in found.items()
             }
 
         DeepAgentRail.get_callbacks = get_callbacks  # type: ignore[method-assign]
+
+    def _is_theirs(self, cls: type) -> bool:
+        """Say whether a class stands in one of the trees; module names differ between versions."""
+        codes = [getattr(value, "__code__", None) for value in vars(cls).values()]
+        files = [
+            os.path.realpath(code.co_filename) for code in codes if code is not None
+        ]
+        return any(file.startswith(self.roots) for file in files)
 
     def _wrap(self, rail: Any, event: Any, hook: Any) -> Any:
         name = str(getattr(hook, "__name__", event))
@@ -463,7 +472,7 @@ def _difference(before: Facts, after: Facts) -> list[str]:
 
 async def probe(job: Facts, model: ScriptedModel) -> Facts:
     """Do the whole job: each extension alone, all together, every turn, and unloading."""
-    watch = Watch()
+    watch = Watch([extension["path"] for extension in job["extensions"]])
     watch.install()
     facts: Facts = {
         "alone": [await probe_alone(e, job, model) for e in job["extensions"]]

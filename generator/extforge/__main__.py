@@ -1,0 +1,5 @@
+"""`python -m extforge`."""
+
+from extforge.cli import run
+
+run()

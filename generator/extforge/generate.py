@@ -1,0 +1,170 @@
+"""From a checked plan to trees in a target: render, check what was rendered, then write all or nothing."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from extforge.apply import Changes, apply_changes, classify
+from extforge.check import CheckedPlan, Installed
+from extforge.errors import TargetError, TemplateError
+from extforge.render import render_plan
+from extforge_verifiers.documents import read_document
+from extforge_verifiers.errors import DocumentError
+from extforge_verifiers.extensions import is_extension, verify_extension
+from extforge_verifiers.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from extforge.derive import Blueprint
+
+__all__ = ["Generated", "existing_extensions", "generate"]
+
+
+@dataclass(slots=True)
+class Generated:
+    """What came of generating."""
+
+    target: Path
+    changes: Changes
+    blueprints: list[Blueprint] = field(default_factory=list)
+    applied: bool = False
+
+    @property
+    def roots(self) -> list[str]:
+        """The roots of the trees, relative to the target."""
+        return [blueprint.root for blueprint in self.blueprints]
+
+
+def existing_extensions(target: str) -> dict[str, Installed]:
+    """Return the extensions that extforge made in a target before, by name."""
+    found: dict[str, Installed] = {}
+    folder = os.path.join(target, "openjiuwen", "extensions", "harness")
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return found
+    for name in names:
+        tree = os.path.join(folder, name)
+        if not is_extension(tree):
+            continue
+        try:
+            with open(os.path.join(tree, "harness_config.yaml"), "rb") as stream:
+                value = read_document(stream.read(), tree).value
+        except (OSError, DocumentError):
+            continue
+        metadata = value.get("metadata") if isinstance(value, dict) else None
+        extension = metadata.get("extension") if isinstance(metadata, dict) else None
+        if isinstance(extension, dict):
+            tools = extension.get("tools")
+            names_of_tools = [
+                str(t["name"])
+                for t in (tools if isinstance(tools, list) else [])
+                if isinstance(t, dict) and "name" in t
+            ]
+            found[name] = Installed(
+                str(extension.get("kind", "capability")), names_of_tools
+            )
+    return found
+
+
+def generate(
+    plan: CheckedPlan,
+    into: str,
+    *,
+    only: str | None = None,
+    dry_run: bool = False,
+    template: Path | None = None,
+) -> Generated:
+    """Render the plan's extensions and write them below `into`.
+
+    Args:
+        plan: a plan without errors.
+        into: the folder that `openjiuwen/extensions/harness/` is made in.
+        only: the one extension to generate, with the constraints it depends on.
+        dry_run: say what would happen, and change nothing.
+        template: a template folder instead of the packaged one.
+
+    Raises:
+        TargetError: when the target cannot take the files; nothing was changed.
+        TemplateError: when the templates do not render, or render something the host would not load.
+    """
+    target = Path(into)
+    blueprints = _chosen(plan, only)
+    files = render_plan(blueprints, template)
+    check_rendered(blueprints, files, _beside(into))
+    changes = classify(target, files)
+    result = Generated(target, changes, blueprints)
+    if changes.foreign or dry_run:
+        return result
+    apply_changes(target, files, changes)
+    result.applied = True
+    return result
+
+
+def _beside(into: str) -> list[str]:
+    return list(existing_extensions(into))
+
+
+def _chosen(plan: CheckedPlan, only: str | None) -> list[Blueprint]:
+    """Return the blueprints to generate; one of them brings the constraints that it depends on."""
+    if only is None:
+        return plan.blueprints
+    by_name = {blueprint.name: blueprint for blueprint in plan.blueprints}
+    if only not in by_name:
+        raise TargetError(
+            f"the plan has no extension {only!r}; it has {', '.join(sorted(by_name))}"
+        )
+    wanted: set[str] = set()
+    waiting = [only]
+    while waiting:
+        name = waiting.pop()
+        if name in by_name and name not in wanted:
+            wanted.add(name)
+            waiting += by_name[name].design.depends_on
+    return [blueprint for blueprint in plan.blueprints if blueprint.name in wanted]
+
+
+def check_rendered(
+    blueprints: list[Blueprint], files: Mapping[str, bytes], beside: list[str]
+) -> None:
+    """Look at what was rendered as `extforge verify` would; a finding here is a mistake in the template.
+
+    Raises:
+        TemplateError: with every error found.
+    """
+    errors: list[Finding] = []
+    with tempfile.TemporaryDirectory(prefix="extforge-check-") as folder:
+        for path, data in files.items():
+            full = os.path.join(folder, *path.split("/"))
+            os.makedirs(os.path.dirname(full), exist_ok=True)
+            with open(full, "wb") as stream:
+                stream.write(data)
+        planned = {blueprint.name for blueprint in blueprints} | set(beside)
+        for blueprint in blueprints:
+            report = verify_extension(os.path.join(folder, *blueprint.root.split("/")))
+            errors += [
+                finding
+                for finding in report.findings
+                if finding.severity is Severity.ERROR
+                and not _is_known(finding, planned)
+            ]
+    if errors:
+        lines = "; ".join(
+            f"{f.where}: {f.message}".replace(folder, "").lstrip("/")
+            for f in errors[:5]
+        )
+        raise TemplateError(
+            f"the template renders what the host would not load: {lines}"
+        )
+
+
+def _is_known(finding: Finding, planned: set[str]) -> bool:
+    """A constraint that is in the plan or the target, but not beside this tree in the check folder."""
+    return finding.code == "extension-constraint-missing" and any(
+        f"{name!r}" in finding.message for name in planned
+    )

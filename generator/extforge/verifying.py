@@ -1,0 +1,162 @@
+"""What `extforge verify` does: recognise, verify one by one, and run trees in the host when asked to."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from extforge_verifiers.artifact import Limits
+from extforge_verifiers.checking import Requirement, parse_requirement
+from extforge_verifiers.findings import Finding, Report, Severity
+from extforge_verifiers.formats import FORMATS
+from extforge_verifiers.subjects import KINDS, Subject, Walk, find_subjects
+from extforge_verifiers.verify import verify_artifact
+
+__all__ = ["Options", "Outcome", "verify_paths"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to verify."""
+
+    as_kind: str | None = None
+    root: str | None = None
+    requirements: tuple[Requirement, ...] = ()
+    keys: tuple[str, ...] = ()
+    strict: bool = False
+    host: bool = False
+    python: str | None = None
+    timeout: float | None = None
+
+    @classmethod
+    def of(cls, requirements: tuple[str, ...] = (), **rest: Any) -> Options:
+        """Return options from the command line's texts; raise ValueError for one that cannot be read."""
+        return cls(
+            requirements=tuple(parse_requirement(text) for text in requirements), **rest
+        )
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What was found, and what was passed over."""
+
+    reports: list[Report] = field(default_factory=list)
+    passed_over: dict[str, str] = field(default_factory=dict)
+
+
+def verify_paths(paths: tuple[str, ...], options: Options) -> Outcome:
+    """Return a report per subject, in the order of the paths.
+
+    Raises:
+        ValueError: when the options do not fit together.
+        HostMissing, HostFailed: from `--host`.
+    """
+    _check_options(paths, options)
+    outcome = Outcome()
+    trees: list[str] = []
+    for path in paths:
+        walk = _subjects(path, options)
+        outcome.passed_over.update(walk.passed_over)
+        if not walk.subjects:
+            reason = (
+                f"nothing to verify in it ({len(walk.passed_over)} paths passed over)"
+            )
+            outcome.reports.append(Report(path, "folder", skipped={"*": reason}))
+        for subject in walk.subjects:
+            outcome.reports.append(_verify(subject, options))
+            if subject.kind == "extension":
+                trees.append(subject.path)
+    if options.host:
+        _verify_in_host(outcome, trees, options)
+    if options.strict:
+        outcome.reports = [_strict(report) for report in outcome.reports]
+    return outcome
+
+
+def _check_options(paths: tuple[str, ...], options: Options) -> None:
+    if options.as_kind is not None:
+        known = (*FORMATS, *KINDS)
+        if options.as_kind not in known:
+            raise ValueError(
+                f"--as {options.as_kind}: unknown; known: {', '.join(known)}"
+            )
+        if len(paths) != 1:
+            raise ValueError("--as speaks of one PATH")
+    if options.python and not options.host:
+        raise ValueError("--python is for --host")
+
+
+def _subjects(path: str, options: Options) -> Walk:
+    if options.as_kind is None:
+        return find_subjects(path)
+    kind = options.as_kind if options.as_kind in KINDS else "artifact"
+    return Walk([Subject(path, kind)])
+
+
+def _verify(subject: Subject, options: Options) -> Report:
+    if subject.kind == "extension":
+        from extforge_verifiers.extensions import verify_extension  # noqa: PLC0415
+
+        return verify_extension(subject.path)
+    if subject.kind == "result":
+        return _verify_result(subject.path, options)
+    limits = Limits(seconds=options.timeout) if options.timeout else None
+    form = options.as_kind if options.as_kind in FORMATS else None
+    return verify_artifact(
+        subject.path,
+        form,
+        requirements=options.requirements,
+        keys=options.keys,
+        limits=limits,
+    )
+
+
+def _verify_result(path: str, options: Options) -> Report:
+    from extforge_verifiers.results import verify_result  # noqa: PLC0415
+
+    try:
+        with open(path, encoding="utf-8") as stream:
+            text = stream.read(8 << 20)
+    except (OSError, UnicodeDecodeError) as exc:
+        words = f"cannot be read: {exc}"
+        finding = Finding("artifact-missing", words, failure_id="artifact_not_created")
+        return Report(path, "result", checked=("exists",), findings=(finding,))
+    root = options.root or os.path.dirname(os.path.abspath(path))
+    return verify_result(text, root=root, requirements=options.requirements, label=path)
+
+
+def _verify_in_host(outcome: Outcome, trees: list[str], options: Options) -> None:
+    """Run the trees, and add what the host showed to their reports."""
+    from extforge_harness.host.run import verify_in_host  # noqa: PLC0415
+
+    if not trees:
+        raise ValueError(
+            "--host runs extension trees, and there is none under these paths"
+        )
+    run = verify_in_host(trees, python=options.python, timeout=options.timeout or 300.0)
+    by_path = {report.path: report for report in run.reports}
+    outcome.reports = [
+        _merge(report, by_path[report.path])
+        if report.kind == "extension" and report.path in by_path
+        else report
+        for report in outcome.reports
+    ]
+
+
+def _merge(static: Report, host: Report) -> Report:
+    return replace(
+        static,
+        checked=(*static.checked, *host.checked),
+        skipped={**static.skipped, **host.skipped},
+        facts={**static.facts, **host.facts},
+        findings=(*static.findings, *host.findings),
+    )
+
+
+def _strict(report: Report) -> Report:
+    findings = tuple(
+        replace(f, severity=Severity.ERROR) if f.severity is Severity.WARNING else f
+        for f in report.findings
+    )
+    return replace(report, findings=findings)

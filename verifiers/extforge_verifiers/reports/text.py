@@ -1,0 +1,83 @@
+"""Reports as text for a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from extforge_verifiers.findings import Finding, Report, Severity, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["finding_lines", "render"]
+
+_COLOURS = {
+    Verdict.PASS: "32",
+    Verdict.FAIL: "31",
+    Verdict.UNDETERMINED: "33",
+    Severity.ERROR: "31",
+    Severity.WARNING: "33",
+    Severity.INFO: "36",
+}
+_HIDDEN_FACTS = frozenset(("size_bytes", "name", "files", "refs", "python", "claimed"))
+
+
+def render(reports: Sequence[Report], *, colour: bool = False) -> str:
+    """Return one block per report: verdict, path, facts, then the findings."""
+    lines = [
+        line for report in reports for line in _report_lines(report, colour=colour)
+    ]
+    counts = {
+        verdict: sum(r.verdict is verdict for r in reports) for verdict in Verdict
+    }
+    words = {
+        Verdict.PASS: "passed",
+        Verdict.FAIL: "failed",
+        Verdict.UNDETERMINED: "undetermined",
+    }
+    summary = ", ".join(f"{counts[v]} {words[v]}" for v in Verdict if counts[v])
+    if len(reports) > 1:
+        lines += ["", summary]
+    return "\n".join(lines)
+
+
+def _report_lines(report: Report, *, colour: bool) -> Iterator[str]:
+    verdict = report.verdict.value.upper()
+    facts = ", ".join(
+        f"{key}: {value}"
+        for key, value in report.facts.items()
+        if key not in _HIDDEN_FACTS and value != []
+    )
+    yield f"{_paint(f'{verdict:<12}', report.verdict, colour=colour)} {printable(report.path)} ({report.kind}{f'; {facts}' if facts else ''})"
+    for finding in report.findings:
+        yield from (
+            f"    {line}" for line in finding_lines(finding, report.path, colour=colour)
+        )
+    if report.verdict is Verdict.UNDETERMINED:
+        yield from (
+            f"    not checked: {name}: {reason}"
+            for name, reason in report.skipped.items()
+        )
+
+
+def finding_lines(
+    finding: Finding, subject: str = "", *, colour: bool = False
+) -> Iterator[str]:
+    """Yield the lines of one finding; the place is left out where it only repeats the subject."""
+    place = str(finding.where)
+    if subject and place.startswith(subject):
+        place = place.removeprefix(subject).lstrip(":!/")
+    severity = _paint(finding.severity.value, finding.severity, colour=colour)
+    head = f"{printable(place)}: " if place else ""
+    yield f"{severity} {head}{printable(finding.message)} [{finding.code}]"
+    if finding.fix:
+        yield f"      fix: {printable(finding.fix)}"
+
+
+def printable(text: str) -> str:
+    """Return a text that cannot move the cursor or change colours: control characters are shown as escapes."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def _paint(text: str, key: Verdict | Severity, *, colour: bool) -> str:
+    return f"\x1b[{_COLOURS[key]}m{text}\x1b[0m" if colour else text
