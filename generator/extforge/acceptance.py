@@ -33,9 +33,7 @@ def acceptance_text(blueprint: Blueprint, formats: Mapping[str, str]) -> str:
     return _HEAD + manifest_text(build_acceptance(blueprint, formats))
 
 
-def build_acceptance(
-    blueprint: Blueprint, formats: Mapping[str, str]
-) -> dict[str, Any]:
+def build_acceptance(blueprint: Blueprint, formats: Mapping[str, str]) -> dict[str, Any]:
     """Return the content of the acceptance file.
 
     Args:
@@ -50,9 +48,7 @@ def build_acceptance(
     if blueprint.tools:
         spec["tool_tests"] = [_tool_test(blueprint, tool) for tool in blueprint.tools]
     if blueprint.rails:
-        spec["rail_tests"] = [
-            _rail_test(blueprint, rail, formats) for rail in blueprint.rails
-        ]
+        spec["rail_tests"] = [_rail_test(blueprint, rail, formats) for rail in blueprint.rails]
     if blueprint.skills:
         spec["skill_tests"] = [
             {
@@ -80,18 +76,11 @@ def _tool_test(blueprint: Blueprint, tool: Tool) -> dict[str, Any]:
     if given is not None:
         expect.update(given.expect)
     query = given.query if given is not None else None
-    test: dict[str, Any] = {
-        "tool_name": tool.name,
-        "query": query or f"Please use {tool.name}.",
-    }
+    test: dict[str, Any] = {"tool_name": tool.name, "query": query or f"Please use {tool.name}."}
     if inputs is not None:
         test["inputs"] = inputs
     test["expect"] = expect
-    test["assertions"] = {
-        "must_call_tool": True,
-        "tool_result_success": expect["success"],
-        "required_fields": fields,
-    }
+    test["assertions"] = {"must_call_tool": True, "tool_result_success": expect["success"], "required_fields": fields}
     return test
 
 
@@ -102,15 +91,9 @@ def _inputs(blueprint: Blueprint, tool: Tool) -> dict[str, Any] | None:
     return {} if tool.does == "report" else None
 
 
-def _rail_test(
-    blueprint: Blueprint, rail: Rail, formats: Mapping[str, str]
-) -> dict[str, Any]:
+def _rail_test(blueprint: Blueprint, rail: Rail, formats: Mapping[str, str]) -> dict[str, Any]:
     options = rail.options
-    test: dict[str, Any] = {
-        "rail": rail.class_name,
-        "does": rail.does,
-        "query": "Please use a tool.",
-    }
+    test: dict[str, Any] = {"rail": rail.class_name, "does": rail.does, "query": "Please use a tool."}
     match rail.does:
         case "guard":
             test.update(_guard_calls(rail, formats))
@@ -163,9 +146,7 @@ def _guard_calls(rail: Rail, formats: Mapping[str, str]) -> dict[str, Any]:
     return {key: value for key, value in calls.items() if value is not None}
 
 
-def _file_names(
-    require: dict[str, Any], forbid: dict[str, Any], extension: str
-) -> tuple[str, str]:
+def _file_names(require: dict[str, Any], forbid: dict[str, Any], extension: str) -> tuple[str, str]:
     """Return a file name that breaks the rule, and one that keeps it."""
     suffix = require.get("stem_suffix") or ""
     folder = f"{require['folder'][0]}/" if require.get("folder") else ""
@@ -188,9 +169,7 @@ def _file_names(
 _Arguments = dict[str, Any] | None
 
 
-def _pattern_calls(
-    require: dict[str, Any], forbid: dict[str, Any], argument: str
-) -> tuple[_Arguments, _Arguments]:
+def _pattern_calls(require: dict[str, Any], forbid: dict[str, Any], argument: str) -> tuple[_Arguments, _Arguments]:
     """Return (refused, let through) for rules that are regular expressions."""
     if pattern := require.get("pattern"):
         return _examples(pattern, argument)

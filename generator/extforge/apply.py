@@ -29,9 +29,7 @@ class Changes:
 
     create: list[str] = field(default_factory=list)
     identical: list[str] = field(default_factory=list)
-    foreign: list[str] = field(
-        default_factory=list
-    )  # files there that say something else
+    foreign: list[str] = field(default_factory=list)  # files there that say something else
 
 
 def classify(target: Path, files: Mapping[str, bytes]) -> Changes:
@@ -47,9 +45,7 @@ def classify(target: Path, files: Mapping[str, bytes]) -> Changes:
         full = target / path
         _check_inside(target, full)
         if full.is_symlink() or full.is_dir():
-            raise TargetError(
-                f"{full} is in the way: it is a {'link' if full.is_symlink() else 'folder'}"
-            )
+            raise TargetError(f"{full} is in the way: it is a {'link' if full.is_symlink() else 'folder'}")
         if not full.exists():
             changes.create.append(path)
         elif full.read_bytes() == data:
@@ -90,9 +86,8 @@ def apply_changes(target: Path, files: Mapping[str, bytes], changes: Changes) ->
             staged.write_bytes(files[path])
         for path in changes.create:
             _make_folder((target / path).parent, made_folders)
-            if (target / path).exists():
-                raise TargetError(f"{target / path} appeared while generating")
-            os.rename(staging / path, target / path)
+            # A link, because a rename would replace a file that appeared meanwhile.
+            os.link(staging / path, target / path)
             made_files.append(target / path)
     except BaseException as exc:
         for file in made_files:
@@ -102,9 +97,7 @@ def apply_changes(target: Path, files: Mapping[str, bytes], changes: Changes) ->
         for folder in reversed(made_folders):
             folder.rmdir()
         if isinstance(exc, OSError):
-            raise TargetError(
-                f"cannot write to {target}: {exc.strerror or exc}; nothing was changed"
-            ) from exc
+            raise TargetError(f"cannot write to {target}: {exc.strerror or exc}; nothing was changed") from exc
         raise
     shutil.rmtree(staging, ignore_errors=True)
 

@@ -19,9 +19,7 @@ BUNDLED_FORMATS = ("pptx", "docx", "xlsx", "pdf", "json", "png", "jpg", "gif", "
 _PACKAGE = "extforge_verifiers"
 # Answers to rules that only our own lint asks about; BLE001 is among ruff's defaults and stays.
 _NOQA = re.compile(r"  # noqa: (?!BLE001).*$", re.MULTILINE)
-_IMPORT = re.compile(
-    r"^(\s*)from extforge_verifiers(?:\.formats)?\.(\w+) import ", re.MULTILINE
-)
+_IMPORT = re.compile(r"^(\s*)from extforge_verifiers(?:\.formats)?\.(\w+) import ", re.MULTILINE)
 
 
 def bundle(formats: tuple[str, ...]) -> dict[str, str]:
@@ -41,25 +39,18 @@ def bundle(formats: tuple[str, ...]) -> dict[str, str]:
 
 @cache
 def _copy(module: str) -> tuple[str, tuple[str, ...]]:
-    path = files(_PACKAGE).joinpath(
-        *module.split(".")[:-1], module.rpartition(".")[2] + ".py"
-    )
+    path = files(_PACKAGE).joinpath(*module.split(".")[:-1], module.rpartition(".")[2] + ".py")
     source = path.read_text(encoding="utf-8")
     needs = tuple(
         node.module.removeprefix(f"{_PACKAGE}.")
         for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.ImportFrom)
-        and node.module
-        and node.module.startswith(_PACKAGE)
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(_PACKAGE)
     )
     text = _NOQA.sub("", _IMPORT.sub(r"\1from .\2 import ", source))
     assert _PACKAGE not in re.sub(r'""".*?"""', "", text, flags=re.DOTALL), (
         f"{module} names {_PACKAGE} outside an import"
     )
-    return (
-        f"# A copy of {_PACKAGE}.{module}, part of extforge; do not edit it here.\n{text}",
-        needs,
-    )
+    return (f"# A copy of {_PACKAGE}.{module}, part of extforge; do not edit it here.\n{text}", needs)
 
 
 def _table(formats: tuple[str, ...]) -> str:
@@ -82,15 +73,9 @@ def _table(formats: tuple[str, ...]) -> str:
     ]
     for name in sorted(formats):
         lines.append(f'    "{name}": {{')
-        lines += [
-            f'        "{check}": {name}.{check},' for check in FORMATS[name].checks
-        ]
+        lines += [f'        "{check}": {name}.{check},' for check in FORMATS[name].checks]
         lines.append("    },")
     lines += ["}", "SUFFIXES: Mapping[str, str] = {"]
-    lines += [
-        f'    "{suffix}": "{name}",'
-        for name in sorted(formats)
-        for suffix in FORMATS[name].suffixes
-    ]
+    lines += [f'    "{suffix}": "{name}",' for name in sorted(formats) for suffix in FORMATS[name].suffixes]
     lines += ["}", ""]
     return "\n".join(lines)

@@ -16,15 +16,16 @@ from extforge.plan import DoesRail, DoesTool, ExtensionDesign
 from extforge.reading import Entry, Source, read_plan
 from extforge.rules import check_design, check_relations, problem
 from extforge_harness.documents import bind, suggest
-from extforge_harness.host.names import HOST_RAILS, HOST_TOOLS
 from extforge_verifiers.documents import json_path
 from extforge_verifiers.findings import Finding, Severity, Where
 from extforge_verifiers.formats import FORMATS
+from extforge_verifiers.hostnames import HOST_RAILS, HOST_TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from extforge.plan import RailSpec, ToolSpec
+    from extforge.derive import Rail, Tool
+    from extforge.plan import ArtifactSpec, RailSpec, ToolSpec
 
 __all__ = ["CheckedPlan", "Installed", "check_plan", "check_source", "load_plan"]
 
@@ -57,10 +58,7 @@ class CheckedPlan:
 
 
 def load_plan(
-    source: str,
-    *,
-    max_designs: int = MAX_DESIGNS,
-    existing: Mapping[str, Installed] | None = None,
+    source: str, *, max_designs: int = MAX_DESIGNS, existing: Mapping[str, Installed] | None = None
 ) -> CheckedPlan:
     """Return a plan that can be used.
 
@@ -79,25 +77,17 @@ def load_plan(
 
 
 def check_plan(
-    source: str,
-    *,
-    max_designs: int = MAX_DESIGNS,
-    existing: Mapping[str, Installed] | None = None,
+    source: str, *, max_designs: int = MAX_DESIGNS, existing: Mapping[str, Installed] | None = None
 ) -> CheckedPlan:
     """Return the plan with all its findings; a plan that cannot even be read is a finding too."""
     try:
-        return check_source(
-            read_plan(source), max_designs=max_designs, existing=existing
-        )
+        return check_source(read_plan(source), max_designs=max_designs, existing=existing)
     except PlanError as exc:
         return CheckedPlan(exc.source, findings=list(exc.findings))
 
 
 def check_source(
-    source: Source,
-    *,
-    max_designs: int = MAX_DESIGNS,
-    existing: Mapping[str, Installed] | None = None,
+    source: Source, *, max_designs: int = MAX_DESIGNS, existing: Mapping[str, Installed] | None = None
 ) -> CheckedPlan:
     """Check designs that have been read; see `check_plan`."""
     plan = CheckedPlan(source.label, source.package_name)
@@ -114,14 +104,8 @@ def check_source(
     if len(source.entries) > max_designs:
         words = f"{len(source.entries)} designs; at most {max_designs} are allowed"
         fix = f"split the plan, or pass --max-designs {len(source.entries)}"
-        plan.findings.append(
-            Finding("plan-too-many-designs", words, where=Where(source.label), fix=fix)
-        )
-    unbound = {
-        e.name: "constraint"
-        for e in source.entries
-        if all(e is not entry for entry, _ in designs)
-    }
+        plan.findings.append(Finding("plan-too-many-designs", words, where=Where(source.label), fix=fix))
+    unbound = {e.name: "constraint" for e in source.entries if all(e is not entry for entry, _ in designs)}
     kinds = {name: found.kind for name, found in installed.items()}
     plan.findings += check_relations(designs, {**kinds, **unbound})
     if not plan.errors:
@@ -132,9 +116,7 @@ def check_source(
             plan.findings += _check_derived(blueprint)
             plan.findings += check_content(blueprint)
         plan.blueprints = _in_order(blueprints)
-    plan.findings.sort(
-        key=lambda f: (f.where.path or "", f.where.line or 0, f.where.column or 0)
-    )
+    plan.findings.sort(key=lambda f: (f.where.path or "", f.where.line or 0, f.where.column or 0))
     return plan
 
 
@@ -185,122 +167,62 @@ def check_specs(entry: Entry, design: ExtensionDesign) -> Iterator[Finding]:
         if known and name not in known:
             words = f"acceptance names {name!r}, which is no tool of this design"
             yield problem(
-                entry,
-                "plan-acceptance-unknown",
-                words,
-                "acceptance",
-                name,
-                fix=suggest(name, sorted(known)),
-                key=True,
+                entry, "plan-acceptance-unknown", words, "acceptance", name, fix=suggest(name, sorted(known)), key=True
             )
 
 
-def _check_tool(
-    entry: Entry, design: ExtensionDesign, index: int, tool: ToolSpec
-) -> Iterator[Finding]:
+def _check_tool(entry: Entry, design: ExtensionDesign, index: int, tool: ToolSpec) -> Iterator[Finding]:
     at = ("tools", index)
-    if tool.name is not None and (
-        not is_snake_case(tool.name)
-        or len(tool.name) > 64
-        or reserved_reason(tool.name)
-    ):
+    if tool.name is not None and (not is_snake_case(tool.name) or len(tool.name) > 64 or reserved_reason(tool.name)):
         words = f"{tool.name!r} is not a tool name"
-        yield problem(
-            entry,
-            "plan-tool-name-invalid",
-            words,
-            *at,
-            "name",
-            fix="use snake_case, at most 64 characters",
-        )
+        yield problem(entry, "plan-tool-name-invalid", words, *at, "name", fix="use snake_case, at most 64 characters")
     if tool.class_ is not None and not is_class_name(tool.class_):
-        yield problem(
-            entry,
-            "plan-class-invalid",
-            f"{tool.class_!r} is not a PascalCase class name",
-            *at,
-            "class",
-        )
+        yield problem(entry, "plan-class-invalid", f"{tool.class_!r} is not a PascalCase class name", *at, "class")
     if tool.input_params is not None:
         yield from _check_schema(entry, tool.input_params, (*at, "input_params"))
     if not isinstance(tool.does, DoesTool):
         return
-    given = [
-        key for key in DoesTool.model_fields if getattr(tool.does, key) is not None
-    ]
+    given = [key for key in DoesTool.model_fields if getattr(tool.does, key) is not None]
     if len(given) != 1:
         yield _not_one(entry, given, list(DoesTool.model_fields), (*at, "does"))
         return
-    if (artifact := tool.does.artifact) is not None:
-        here = (*at, "does", "artifact")
-        form = artifact.format
-        if form not in SCHEMAS:
-            later = (
-                "not generated yet"
-                if form in LATER_FORMATS
-                else "not a format that tools can write"
-            )
-            fix = (
-                suggest(form, sorted(SCHEMAS)) or f"known: {', '.join(sorted(SCHEMAS))}"
-            )
-            yield problem(
-                entry,
-                "plan-format-unknown",
-                f"{form!r} is {later}",
-                *here,
-                "format",
-                fix=fix,
-            )
-            return
-        for fact in artifact.minimum:
-            if fact not in FORMATS[form].counts:
-                words = f"nothing counts {fact!r} in a {form} file"
-                fix = f"known: {', '.join(FORMATS[form].counts)}"
-                yield problem(
-                    entry,
-                    "plan-minimum-unknown",
-                    words,
-                    *here,
-                    "minimum",
-                    fact,
-                    fix=fix,
-                    key=True,
-                )
-        if artifact.required_keys and form != "json":
-            words = "required_keys only make sense for json"
-            yield problem(
-                entry, "plan-required-keys", words, *here, "required_keys", key=True
-            )
-        accent = artifact.style.accent
-        if accent is not None and not re.fullmatch(r"#[0-9A-Fa-f]{6}", accent):
-            words = f"{accent!r} is not a colour of the form #RRGGBB"
-            yield problem(entry, "plan-style-accent", words, *here, "style", "accent")
-        allowed = set(SCHEMAS[form]["properties"])
-        for name in (tool.input_params or {}).get("properties", {}):
-            if name not in allowed:
-                words = f"a {form} tool has no input {name!r}"
-                fix = (
-                    suggest(name, sorted(allowed))
-                    or f"known: {', '.join(sorted(allowed))}"
-                )
-                yield problem(
-                    entry,
-                    "plan-input-params",
-                    words,
-                    *at,
-                    "input_params",
-                    "properties",
-                    name,
-                    fix=fix,
-                    key=True,
-                )
+    if tool.does.artifact is not None:
+        yield from _check_artifact(entry, tool, tool.does.artifact, at)
     if tool.does.report is not None:
         yield from _check_report(entry, design, tool, (*at, "does", "report"))
 
 
-def _not_one(
-    entry: Entry, given: list[str], known: list[str], at: tuple[str | int, ...]
-) -> Finding:
+def _check_artifact(
+    entry: Entry, tool: ToolSpec, artifact: ArtifactSpec, at: tuple[str | int, ...]
+) -> Iterator[Finding]:
+    here = (*at, "does", "artifact")
+    form = artifact.format
+    if form not in SCHEMAS:
+        later = "not generated yet" if form in LATER_FORMATS else "not a format that tools can write"
+        fix = suggest(form, sorted(SCHEMAS)) or f"known: {', '.join(sorted(SCHEMAS))}"
+        yield problem(entry, "plan-format-unknown", f"{form!r} is {later}", *here, "format", fix=fix)
+        return
+    for fact in artifact.minimum:
+        if fact not in FORMATS[form].counts:
+            words = f"nothing counts {fact!r} in a {form} file"
+            fix = f"known: {', '.join(FORMATS[form].counts)}"
+            yield problem(entry, "plan-minimum-unknown", words, *here, "minimum", fact, fix=fix, key=True)
+    if artifact.required_keys and form != "json":
+        words = "required_keys only make sense for json"
+        yield problem(entry, "plan-required-keys", words, *here, "required_keys", key=True)
+    accent = artifact.style.accent
+    if accent is not None and not re.fullmatch(r"#[0-9A-Fa-f]{6}", accent):
+        words = f"{accent!r} is not a colour of the form #RRGGBB"
+        yield problem(entry, "plan-style-accent", words, *here, "style", "accent")
+    allowed = set(SCHEMAS[form]["properties"])
+    for name in (tool.input_params or {}).get("properties", {}):
+        if name not in allowed:
+            words = f"a {form} tool has no input {name!r}"
+            fix = suggest(name, sorted(allowed)) or f"known: {', '.join(sorted(allowed))}"
+            yield problem(entry, "plan-input-params", words, *at, "input_params", "properties", name, fix=fix, key=True)
+
+
+def _not_one(entry: Entry, given: list[str], known: list[str], at: tuple[str | int, ...]) -> Finding:
     what = f"says {' and '.join(given)}" if given else "says nothing"
     words = f"`does` {what}; it takes exactly one of {', '.join(known)}"
     return problem(entry, "plan-does-ambiguous", words, *at)
@@ -310,12 +232,7 @@ def _check_report(
     entry: Entry, design: ExtensionDesign, tool: ToolSpec, at: tuple[str | int, ...]
 ) -> Iterator[Finding]:
     if "rail" not in design.components:
-        yield problem(
-            entry,
-            "plan-report-without-rail",
-            "a report reads a rail's state, and there is no rail",
-            *at,
-        )
+        yield problem(entry, "plan-report-without-rail", "a report reads a rail's state, and there is no rail", *at)
         return
     assert isinstance(tool.does, DoesTool)
     assert tool.does.report is not None
@@ -323,41 +240,21 @@ def _check_report(
     classes = [rail.class_ for rail in design.rails if rail.class_]
     if state is not None and classes and state not in classes:
         words = f"the report reads {state!r}, which is no rail of this design"
-        yield problem(
-            entry, "plan-report-state", words, *at, "state", fix=suggest(state, classes)
-        )
+        yield problem(entry, "plan-report-state", words, *at, "state", fix=suggest(state, classes))
 
 
-def _check_schema(
-    entry: Entry, schema: dict[str, Any], at: tuple[str | int, ...]
-) -> Iterator[Finding]:
+def _check_schema(entry: Entry, schema: dict[str, Any], at: tuple[str | int, ...]) -> Iterator[Finding]:
     """A model's API takes an object schema; anything else is refused at the first call, or never filled in."""
     if schema.get("type") != "object":
         words = "input_params must be a JSON Schema with type: object"
         yield problem(entry, "plan-input-params", words, *at)
     properties = schema.get("properties", {})
-    if not isinstance(properties, dict) or not all(
-        isinstance(v, dict) for v in properties.values()
-    ):
-        yield problem(
-            entry,
-            "plan-input-params",
-            "properties must map names to schemas",
-            *at,
-            "properties",
-        )
+    if not isinstance(properties, dict) or not all(isinstance(v, dict) for v in properties.values()):
+        yield problem(entry, "plan-input-params", "properties must map names to schemas", *at, "properties")
         return
     required = schema.get("required", [])
-    if not isinstance(required, list) or not all(
-        isinstance(name, str) for name in required
-    ):
-        yield problem(
-            entry,
-            "plan-input-params",
-            "required must be a list of names",
-            *at,
-            "required",
-        )
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+        yield problem(entry, "plan-input-params", "required must be a list of names", *at, "required")
         return
     for index, name in enumerate(required):
         if name not in properties:
@@ -365,23 +262,13 @@ def _check_schema(
             yield problem(entry, "plan-input-params", words, *at, "required", index)
 
 
-def _check_rail(
-    entry: Entry, design: ExtensionDesign, index: int, rail: RailSpec
-) -> Iterator[Finding]:
+def _check_rail(entry: Entry, design: ExtensionDesign, index: int, rail: RailSpec) -> Iterator[Finding]:
     at = ("rails", index)
     if rail.class_ is not None and not is_class_name(rail.class_):
-        yield problem(
-            entry,
-            "plan-class-invalid",
-            f"{rail.class_!r} is not a PascalCase class name",
-            *at,
-            "class",
-        )
+        yield problem(entry, "plan-class-invalid", f"{rail.class_!r} is not a PascalCase class name", *at, "class")
     if not isinstance(rail.does, DoesRail):
         return
-    given = [
-        key for key in DoesRail.model_fields if getattr(rail.does, key) is not None
-    ]
+    given = [key for key in DoesRail.model_fields if getattr(rail.does, key) is not None]
     if len(given) != 1:
         yield _not_one(entry, given, list(DoesRail.model_fields), (*at, "does"))
         return
@@ -392,70 +279,40 @@ def _check_rail(
             if rule is not None:
                 patterns = {"pattern": rule.pattern} if rule.pattern else {}
                 yield from _check_patterns(entry, patterns, (*here, field_name))
-                yield from _check_patterns(
-                    entry, rule.argument or {}, (*here, field_name, "argument")
-                )
+                yield from _check_patterns(entry, rule.argument or {}, (*here, field_name, "argument"))
                 yield from _check_guard_texts(entry, rule, (*here, field_name))
-        yield from _check_patterns(
-            entry, dict(enumerate(guard.allow_commands)), (*here, "allow_commands")
-        )
-        rewritable = guard.require and (
-            guard.require.stem_suffix or guard.require.extension
-        )
+        yield from _check_patterns(entry, dict(enumerate(guard.allow_commands)), (*here, "allow_commands"))
+        rewritable = guard.require and (guard.require.stem_suffix or guard.require.extension)
         if guard.on_violation == "rewrite" and not rewritable:
             words = "only a required stem_suffix or extension can be rewritten into a file name"
             yield problem(entry, "plan-guard-rewrite", words, *here, "on_violation")
-    if (budget := rail.does.budget) is not None and not (
-        budget.calls or budget.characters or budget.seconds
-    ):
+    if (budget := rail.does.budget) is not None and not (budget.calls or budget.characters or budget.seconds):
         words = "a budget needs a limit: calls, characters or seconds"
         yield problem(entry, "plan-budget-empty", words, *here)
     if (reminder := rail.does.reminder) is not None and not reminder.text.strip():
         yield problem(entry, "plan-reminder-empty", "a reminder needs a text", *here)
     if (prompt := rail.does.prompt) is not None:
         names = [skill.name or design.extension_name for skill in design.skills]
-        names = names or (
-            [design.extension_name] if "skill" in design.components else []
-        )
+        names = names or ([design.extension_name] if "skill" in design.components else [])
         if (prompt.text is None) == (prompt.skill is None):
-            yield problem(
-                entry,
-                "plan-prompt-source",
-                "a prompt takes either text or skill",
-                *here,
-            )
+            yield problem(entry, "plan-prompt-source", "a prompt takes either text or skill", *here)
         elif prompt.skill is not None and prompt.skill not in names:
             words = f"{prompt.skill!r} is no skill of this design"
-            yield problem(
-                entry,
-                "plan-prompt-source",
-                words,
-                *here,
-                "skill",
-                fix=suggest(prompt.skill, names),
-            )
+            yield problem(entry, "plan-prompt-source", words, *here, "skill", fix=suggest(prompt.skill, names))
 
 
-def _check_patterns(
-    entry: Entry, patterns: Mapping[Any, str], at: tuple[str | int, ...]
-) -> Iterator[Finding]:
+def _check_patterns(entry: Entry, patterns: Mapping[Any, str], at: tuple[str | int, ...]) -> Iterator[Finding]:
     for key, pattern in patterns.items():
         if reason := unsafe_reason(pattern):
-            yield problem(
-                entry, "plan-pattern-unsafe", f"{pattern!r}: {reason}", *at, key
-            )
+            yield problem(entry, "plan-pattern-unsafe", f"{pattern!r}: {reason}", *at, key)
 
 
-def _check_guard_texts(
-    entry: Entry, rule: Any, at: tuple[str | int, ...]
-) -> Iterator[Finding]:
+def _check_guard_texts(entry: Entry, rule: Any, at: tuple[str | int, ...]) -> Iterator[Finding]:
     for index, extension in enumerate(rule.extension or []):
         if not re.fullmatch(r"\.[a-z0-9]{1,16}", extension):
             words = f"{extension!r} is not a file extension; write it as .pptx"
             yield problem(entry, "plan-guard-extension", words, *at, "extension", index)
-    if rule.stem_suffix is not None and not re.fullmatch(
-        r"[\w.-]{1,64}", rule.stem_suffix
-    ):
+    if rule.stem_suffix is not None and not re.fullmatch(r"[\w.-]{1,64}", rule.stem_suffix):
         words = f"{rule.stem_suffix!r} cannot end a file name"
         yield problem(entry, "plan-guard-suffix", words, *at, "stem_suffix")
 
@@ -467,36 +324,16 @@ def _check_unique(blueprints: list[Blueprint]) -> Iterator[Finding]:
     """The host refuses the second tool of a name, and the second rail of a class."""
     seen: dict[tuple[str, str], Blueprint] = {}
     for blueprint in blueprints:
-        names = [
-            ("tool", "tools", i, tool.name, "name")
-            for i, tool in enumerate(blueprint.tools)
-        ]
-        names += [
-            ("rail class", "rails", i, rail.class_name, "class")
-            for i, rail in enumerate(blueprint.rails)
-        ]
-        names += [
-            ("skill", "skills", i, skill.name, "name")
-            for i, skill in enumerate(blueprint.skills)
-        ]
+        names = [("tool", "tools", i, tool.name, "name") for i, tool in enumerate(blueprint.tools)]
+        names += [("rail class", "rails", i, rail.class_name, "class") for i, rail in enumerate(blueprint.rails)]
+        names += [("skill", "skills", i, skill.name, "name") for i, skill in enumerate(blueprint.skills)]
         for what, field_name, index, name, key in names:
             first = seen.setdefault((what, name.casefold()), blueprint)
-            if (
-                first is blueprint
-                and sum(
-                    n[0] == what and n[3].casefold() == name.casefold() for n in names
-                )
-                < 2
-            ):
+            if first is blueprint and sum(n[0] == what and n[3].casefold() == name.casefold() for n in names) < 2:
                 continue
             if (
                 first is blueprint
-                and next(
-                    n[2]
-                    for n in names
-                    if n[0] == what and n[3].casefold() == name.casefold()
-                )
-                == index
+                and next(n[2] for n in names if n[0] == what and n[3].casefold() == name.casefold()) == index
             ):
                 continue
             words = f"the {what} {name!r} is already used by {first.name!r}; the host refuses the second"
@@ -509,49 +346,21 @@ def _check_derived(blueprint: Blueprint) -> Iterator[Finding]:
     for index, tool in enumerate(blueprint.tools):
         if tool.name in HOST_TOOLS:
             words = f"openJiuwen has a tool named {tool.name!r} itself"
-            yield problem(
-                entry, "plan-tool-name-taken", words, "tools", index, "name", warn=True
-            )
+            yield problem(entry, "plan-tool-name-taken", words, "tools", index, "name", warn=True)
         if not is_snake_case(tool.name) or len(tool.name) > 64:
             words = f"the tool's name would be {tool.name!r}, which the model's API does not take"
-            yield problem(
-                entry,
-                "plan-tool-name-invalid",
-                words,
-                "tools",
-                index,
-                fix="give the tool a name",
-            )
+            yield problem(entry, "plan-tool-name-invalid", words, "tools", index, fix="give the tool a name")
         if tool.does == "report":
-            rail = next(
-                (r for r in blueprint.rails if r.class_name == tool.options["state"]),
-                None,
-            )
+            rail = next((r for r in blueprint.rails if r.class_name == tool.options["state"]), None)
             if rail is None or rail.does not in STATEFUL:
-                kind = (
-                    f"a {rail.does} rail, which keeps no state"
-                    if rail
-                    else "no rail of this design"
-                )
+                kind = f"a {rail.does} rail, which keeps no state" if rail else "no rail of this design"
                 words = f"the report reads {tool.options['state']!r}: {kind}"
                 yield problem(entry, "plan-report-state", words, "tools", index, "does")
     for index, rail in enumerate(blueprint.rails):
         if rail.class_name in HOST_RAILS:
             words = f"openJiuwen has a rail class named {rail.class_name!r} itself"
-            yield problem(
-                entry,
-                "plan-rail-class-taken",
-                words,
-                "rails",
-                index,
-                "class",
-                warn=True,
-            )
-        if (
-            rail.does == "guard"
-            and not rail.options.get("require")
-            and not rail.options.get("forbid")
-        ):
+            yield problem(entry, "plan-rail-class-taken", words, "rails", index, "class", warn=True)
+        if rail.does == "guard" and not rail.options.get("require") and not rail.options.get("forbid"):
             words = (
                 f"{rail.class_name} has no rule of its own: it asks for a portable file name, inside the workspace, "
                 "with the extension of its format"
@@ -560,29 +369,23 @@ def _check_derived(blueprint: Blueprint) -> Iterator[Finding]:
                 "add to the design:  rails: [{does: {guard: {require: {stem_suffix: _v1}}}}]  "
                 "(or extension, pattern, folder, argument)"
             )
-            yield problem(
-                entry, "plan-guard-rule-missing", words, "rails", fix=fix, warn=True
-            )
-    modules: dict[str, str] = {}
-    for part in (*blueprint.tools, *blueprint.rails):
+            yield problem(entry, "plan-guard-rule-missing", words, "rails", fix=fix, warn=True)
+    yield from _check_modules(blueprint)
+
+
+SHARED_MODULES = ("artifact", "inputs", "fonts", "state", "calls", "verify")
+
+
+def _check_modules(blueprint: Blueprint) -> Iterator[Finding]:
+    """Two parts must not need the same file, nor one of the files that all parts share."""
+    owners = {
+        f"{folder}.{blueprint.name}_{name}": "a shared part" for name in SHARED_MODULES for folder in ("tools", "rails")
+    }
+    parts: list[Tool | Rail] = [*blueprint.tools, *blueprint.rails]
+    for part in parts:
         for module in (part.module, part.work):
-            owner = modules.setdefault(module.casefold(), part.class_name)
-            shared = module.rpartition(".")[2].startswith(
-                f"{blueprint.name}_"
-            ) and module.rpartition(".")[2].removeprefix(f"{blueprint.name}_") in (
-                "artifact",
-                "inputs",
-                "fonts",
-                "state",
-                "calls",
-                "verify",
-            )
-            if owner != part.class_name or shared:
-                words = f"the module {module} is needed twice: by {owner} and by {part.class_name if not shared else 'a shared part'}"
-                yield problem(
-                    entry,
-                    "plan-path-collision",
-                    words,
-                    "harness_config_patch",
-                    fix="choose another module path",
-                )
+            owner = owners.setdefault(module.casefold(), part.class_name)
+            if owner != part.class_name:
+                words = f"the module {module} is needed twice: by {owner} and by {part.class_name}"
+                fix = "choose another module path"
+                yield problem(blueprint.entry, "plan-path-collision", words, "harness_config_patch", fix=fix)

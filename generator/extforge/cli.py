@@ -19,14 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["main", "run"]
 
 # Exit codes are API; see docs/cli.md.
-EXIT_GOOD, EXIT_BAD, EXIT_USAGE, EXIT_MISSING, EXIT_BUG, EXIT_INTERRUPTED = (
-    0,
-    1,
-    2,
-    3,
-    70,
-    130,
-)
+EXIT_GOOD, EXIT_BAD, EXIT_USAGE, EXIT_MISSING, EXIT_BUG, EXIT_INTERRUPTED = (0, 1, 2, 3, 70, 130)
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 FORMAT = click.Choice(("text", "json"))
@@ -49,12 +42,8 @@ class Examples(click.Command):
 
 def output_options(function: Callable[..., None]) -> Callable[..., None]:
     """Add `--format` and `--json` to a command."""
-    function = click.option(
-        "--json", "as_json", is_flag=True, help="Same as --format json."
-    )(function)
-    return click.option(
-        "--format", "form", type=FORMAT, default="text", help="How to print the result."
-    )(function)
+    function = click.option("--json", "as_json", is_flag=True, help="Same as --format json.")(function)
+    return click.option("--format", "form", type=FORMAT, default="text", help="How to print the result.")(function)
 
 
 @click.group(context_settings=CONTEXT)
@@ -89,11 +78,9 @@ def emit(text: str, path: str | None = None) -> None:
 
 def emit_json(kind: str, data: dict[str, Any], path: str | None = None) -> None:
     """Write a result as JSON, with the version of its form."""
-    import json  # noqa: PLC0415
+    import json
 
-    text = json.dumps(
-        {"schema_version": f"extforge.{kind}.v1", **data}, ensure_ascii=False, indent=2
-    )
+    text = json.dumps({"schema_version": f"extforge.{kind}.v1", **data}, ensure_ascii=False, indent=2)
     emit(text.encode("utf-8", "backslashreplace").decode("utf-8"), path)
 
 
@@ -104,7 +91,7 @@ def tell(text: str) -> None:
 
 def print_findings(findings: Sequence[Finding], *, err: bool = False) -> None:
     """Write findings as text."""
-    from extforge_verifiers.reports.text import finding_lines  # noqa: PLC0415
+    from extforge_verifiers.reports.text import finding_lines
 
     stream = sys.stderr if err else sys.stdout
     for finding in findings:
@@ -115,14 +102,12 @@ def print_findings(findings: Sequence[Finding], *, err: bool = False) -> None:
 # --------------------------------------------------------------------------- init
 
 
-@main.command(
-    cls=Examples, examples=["extforge init", "extforge init reports.plan.yaml"]
-)
+@main.command(cls=Examples, examples=["extforge init", "extforge init reports.plan.yaml"])
 @click.argument("file", default="extforge.plan.yaml", type=click.Path(dir_okay=False))
 @output_options
 def init(file: str, form: str, as_json: bool) -> None:
     """Write a commented starter plan to FILE (default: extforge.plan.yaml)."""
-    from extforge.starter import STARTER_PLAN  # noqa: PLC0415
+    from extforge.starter import STARTER_PLAN
 
     try:
         with open(file, "x", encoding="utf-8", newline="\n") as stream:
@@ -135,9 +120,7 @@ def init(file: str, form: str, as_json: bool) -> None:
         emit_json("init", {"file": file})
     else:
         click.echo(f"wrote {file}")
-        tell(
-            f"next: extforge check {file} --explain, then extforge generate {file} --into DIR"
-        )
+        tell(f"next: extforge check {file} --explain, then extforge generate {file} --into DIR")
 
 
 # --------------------------------------------------------------------------- check
@@ -157,32 +140,14 @@ def plan_options(function: Callable[..., None]) -> Callable[..., None]:
 
 @main.command(
     cls=Examples,
-    examples=[
-        "extforge check my.plan.yaml",
-        "extforge check my.plan.yaml --explain",
-        "some-model | extforge check -",
-    ],
+    examples=["extforge check my.plan.yaml", "extforge check my.plan.yaml --explain", "some-model | extforge check -"],
 )
 @plan_options
-@click.option(
-    "--into",
-    type=click.Path(file_okay=False),
-    help="A target whose extensions the plan may build on.",
-)
+@click.option("--into", type=click.Path(file_okay=False), help="A target whose extensions the plan may build on.")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
-@click.option(
-    "--explain", is_flag=True, help="Print every choice that was derived, and why."
-)
+@click.option("--explain", is_flag=True, help="Print every choice that was derived, and why.")
 @output_options
-def check(
-    plan: str,
-    into: str | None,
-    max_designs: int,
-    strict: bool,
-    explain: bool,
-    form: str,
-    as_json: bool,
-) -> None:
+def check(plan: str, into: str | None, max_designs: int, strict: bool, explain: bool, form: str, as_json: bool) -> None:
     """Find every problem in PLAN: a file, a folder with *.plan.yaml, or - for standard input."""
     checked = read_plan(plan, into, max_designs)
     bad = bool(checked.errors) or (strict and bool(checked.findings))
@@ -194,9 +159,7 @@ def check(
             print_choices(checked)
         warnings = len(checked.findings) - len(checked.errors)
         if checked.errors:
-            click.echo(
-                f"{checked.label}: {_count(len(checked.errors), 'error')}, {_count(warnings, 'warning')}"
-            )
+            click.echo(f"{checked.label}: {_count(len(checked.errors), 'error')}, {_count(warnings, 'warning')}")
         else:
             names = ", ".join(blueprint.name for blueprint in checked.blueprints)
             click.echo(
@@ -213,39 +176,30 @@ def _plan_exit(checked: CheckedPlan, *, bad: bool) -> int:
 
 def read_plan(plan: str, into: str | None, max_designs: int) -> CheckedPlan:
     """Return the plan, checked against what is in the target already."""
-    from extforge.check import check_plan  # noqa: PLC0415
-    from extforge.generate import existing_extensions  # noqa: PLC0415
+    from extforge.check import check_plan
+    from extforge.generate import existing_extensions
 
-    return check_plan(
-        plan,
-        max_designs=max_designs,
-        existing=existing_extensions(into) if into else None,
-    )
+    return check_plan(plan, max_designs=max_designs, existing=existing_extensions(into) if into else None)
 
 
 def print_choices(checked: CheckedPlan) -> None:
     """Write what was derived for each design."""
-    from extforge_verifiers.reports.text import printable  # noqa: PLC0415
+    from extforge_verifiers.reports.text import printable
 
     for blueprint in checked.blueprints:
         parts = [f"rail {r.class_name} ({r.does})" for r in blueprint.rails]
-        parts += [
-            f"tool {t.name} ({t.does}{f' {t.format}' if t.format else ''})"
-            for t in blueprint.tools
-        ]
+        parts += [f"tool {t.name} ({t.does}{f' {t.format}' if t.format else ''})" for t in blueprint.tools]
         parts += [f"skill {s.name}" for s in blueprint.skills]
         click.echo(f"{blueprint.name} ({blueprint.design.kind}): {', '.join(parts)}")
         for choice in blueprint.choices:
-            click.echo(
-                printable(f"  {choice.subject}: {choice.value}  <- {choice.reason}")
-            )
+            click.echo(printable(f"  {choice.subject}: {choice.value}  <- {choice.reason}"))
         for path in blueprint.planned:
             click.echo(printable(f"  to add by hand: {path}"))
 
 
 def print_plan_json(checked: CheckedPlan, *, bad: bool) -> None:
     """Write a checked plan as JSON."""
-    from extforge_verifiers.reports.json import finding_data  # noqa: PLC0415
+    from extforge_verifiers.reports.json import finding_data
 
     designs = [
         {
@@ -253,20 +207,11 @@ def print_plan_json(checked: CheckedPlan, *, bad: bool) -> None:
             "kind": b.design.kind,
             "root": b.root,
             "tools": [
-                {
-                    "name": t.name,
-                    "class": t.class_name,
-                    "does": t.does,
-                    "format": t.format or None,
-                }
-                for t in b.tools
+                {"name": t.name, "class": t.class_name, "does": t.does, "format": t.format or None} for t in b.tools
             ],
             "rails": [{"class": r.class_name, "does": r.does} for r in b.rails],
             "skills": [skill.name for skill in b.skills],
-            "choices": [
-                {"subject": c.subject, "value": c.value, "reason": c.reason}
-                for c in b.choices
-            ],
+            "choices": [{"subject": c.subject, "value": c.value, "reason": c.reason} for c in b.choices],
             "to_add_by_hand": b.planned,
         }
         for b in checked.blueprints
@@ -298,17 +243,8 @@ def _count(number: int, word: str) -> str:
     ],
 )
 @plan_options
-@click.option(
-    "--into",
-    required=True,
-    type=click.Path(file_okay=False),
-    help="The folder to generate into.",
-)
-@click.option(
-    "--only",
-    metavar="NAME",
-    help="Generate one extension, and the constraints it depends on.",
-)
+@click.option("--into", required=True, type=click.Path(file_okay=False), help="The folder to generate into.")
+@click.option("--only", metavar="NAME", help="Generate one extension, and the constraints it depends on.")
 @click.option("--dry-run", is_flag=True, help="Say what would happen; change nothing.")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but problems.")
@@ -325,7 +261,7 @@ def generate(
     as_json: bool,
 ) -> None:
     """Make the extensions of PLAN below DIR/openjiuwen/extensions/harness/."""
-    from extforge.generate import generate as run_generate  # noqa: PLC0415
+    from extforge.generate import generate as run_generate
 
     checked = read_plan(plan, into, max_designs)
     if checked.errors or (strict and checked.findings):
@@ -351,17 +287,11 @@ def generate(
         emit_json("generate", data)
     elif changes.foreign:
         for path in changes.foreign:
-            tell(
-                f"{result.target / path}: exists and says something else; it is not overwritten"
-            )
-        tell(
-            "nothing was changed: move these files away, or generate into another folder"
-        )
+            tell(f"{result.target / path}: exists and says something else; it is not overwritten")
+        tell("nothing was changed: move these files away, or generate into another folder")
     elif not quiet:
         verb = "would create" if dry_run else "created"
-        click.echo(
-            f"{verb} {_count(len(changes.create), 'file')}, {len(changes.identical)} unchanged"
-        )
+        click.echo(f"{verb} {_count(len(changes.create), 'file')}, {len(changes.identical)} unchanged")
         for root in result.roots:
             click.echo(f"  {result.target / root}")
         for blueprint in result.blueprints:
@@ -405,16 +335,9 @@ def loading_lines(target: str, roots: Sequence[str]) -> str:
     ],
 )
 @click.argument("paths", nargs=-1, required=True)
+@click.option("--as", "as_kind", metavar="FORMAT", help="Verify the one PATH as this: a format, extension, or result.")
 @click.option(
-    "--as",
-    "as_kind",
-    metavar="FORMAT",
-    help="Verify the one PATH as this: a format, extension, or result.",
-)
-@click.option(
-    "--root",
-    type=click.Path(file_okay=False),
-    help="Where claimed files must lie (default: the result's folder).",
+    "--root", type=click.Path(file_okay=False), help="Where claimed files must lie (default: the result's folder)."
 )
 @click.option(
     "--require",
@@ -424,46 +347,20 @@ def loading_lines(target: str, roots: Sequence[str]) -> str:
     help="A bound on a fact, such as 'slides>=3'. Repeatable.",
 )
 @click.option(
-    "--require-key",
-    "keys",
-    multiple=True,
-    metavar="POINTER",
-    help="A JSON Pointer a JSON file must have. Repeatable.",
+    "--require-key", "keys", multiple=True, metavar="POINTER", help="A JSON Pointer a JSON file must have. Repeatable."
 )
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
-@click.option(
-    "--host",
-    is_flag=True,
-    help="Also load and run extension trees in the real openJiuwen. Runs their code.",
-)
-@click.option(
-    "--python", metavar="PY", help="A Python that has openJiuwen, for --host."
-)
-@click.option(
-    "--timeout",
-    type=click.FloatRange(0.1),
-    help="Seconds one file, or the host run, may take.",
-)
+@click.option("--host", is_flag=True, help="Also load and run extension trees in the real openJiuwen. Runs their code.")
+@click.option("--python", metavar="PY", help="A Python that has openJiuwen, for --host.")
+@click.option("--timeout", type=click.FloatRange(0.1), help="Seconds one file, or the host run, may take.")
 @click.option("-v", "--verbose", is_flag=True, help="List what was passed over.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False),
-    help="Write the report to this file.",
-)
+@click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write the report to this file.")
 @output_options
-def verify(
-    paths: tuple[str, ...],
-    output: str | None,
-    verbose: bool,
-    form: str,
-    as_json: bool,
-    **options: Any,
-) -> None:
+def verify(paths: tuple[str, ...], output: str | None, verbose: bool, form: str, as_json: bool, **options: Any) -> None:
     """Say whether each of PATHS is what it claims to be: files, folders, extension trees, tool results."""
-    from extforge.verifying import Options, verify_paths  # noqa: PLC0415
-    from extforge_verifiers.findings import Verdict  # noqa: PLC0415
-    from extforge_verifiers.reports import renderer  # noqa: PLC0415
+    from extforge.verifying import Options, verify_paths
+    from extforge_verifiers.findings import Verdict
+    from extforge_verifiers.reports import renderer
 
     try:
         outcome = verify_paths(paths, Options.of(**options))
@@ -472,50 +369,33 @@ def verify(
     if as_json or form == "json":
         emit(renderer("json")(outcome.reports), output)
     else:
-        from extforge_verifiers.reports.text import render  # noqa: PLC0415
+        from extforge_verifiers.reports.text import render
 
         colour = output is None and colour_wanted(sys.stdout)
         emit(render(outcome.reports, colour=colour), output)
     if outcome.passed_over:
-        tell(
-            f"passed over: {_count(len(outcome.passed_over), 'path')}{'' if verbose else ' (-v lists them)'}"
-        )
+        tell(f"passed over: {_count(len(outcome.passed_over), 'path')}{'' if verbose else ' (-v lists them)'}")
         if verbose:
             for path, reason in outcome.passed_over.items():
                 tell(f"  {path}: {reason}")
-    sys.exit(
-        EXIT_GOOD
-        if all(r.verdict is Verdict.PASS for r in outcome.reports)
-        else EXIT_BAD
-    )
+    sys.exit(EXIT_GOOD if all(r.verdict is Verdict.PASS for r in outcome.reports) else EXIT_BAD)
 
 
 # --------------------------------------------------------------------------- demo
 
 
-@main.command(
-    cls=Examples,
-    examples=["extforge demo", "extforge demo --host", "extforge demo --keep demo-out"],
-)
-@click.option(
-    "--host",
-    is_flag=True,
-    help="Also load and run the extensions in the real openJiuwen.",
-)
-@click.option(
-    "--keep",
-    type=click.Path(file_okay=False),
-    help="Work in this folder instead of a temporary one.",
-)
+@main.command(cls=Examples, examples=["extforge demo", "extforge demo --host", "extforge demo --keep demo-out"])
+@click.option("--host", is_flag=True, help="Also load and run the extensions in the real openJiuwen.")
+@click.option("--keep", type=click.Path(file_okay=False), help="Work in this folder instead of a temporary one.")
 @output_options
 def demo(host: bool, keep: str | None, form: str, as_json: bool) -> None:
     """Run the whole chain on a bundled plan, offline: check, generate, run the tools, verify the files."""
-    from extforge.demo import run_demo  # noqa: PLC0415
+    from extforge.demo import run_demo
 
     machine = as_json or form == "json"
     outcome = run_demo(folder=keep, host=host, tell=tell)
     if machine:
-        from extforge_verifiers.reports.json import report_data  # noqa: PLC0415
+        from extforge_verifiers.reports.json import report_data
 
         emit_json(
             "demo",
@@ -532,12 +412,9 @@ def demo(host: bool, keep: str | None, form: str, as_json: bool) -> None:
 
 def print_demo(reports: Sequence[Report], folder: str) -> None:
     """Write what the demo made, and where it is."""
-    from extforge_verifiers.reports.text import render  # noqa: PLC0415
+    from extforge_verifiers.reports.text import render
 
-    click.echo(
-        render(reports, colour=colour_wanted(sys.stdout)),
-        color=colour_wanted(sys.stdout),
-    )
+    click.echo(render(reports, colour=colour_wanted(sys.stdout)), color=colour_wanted(sys.stdout))
     click.echo(f"\neverything is in {folder}")
 
 
@@ -548,9 +425,9 @@ def print_demo(reports: Sequence[Report], folder: str) -> None:
 @click.argument("kind", type=click.Choice(("plan", "acceptance", "report")))
 def schema(kind: str) -> None:
     """Print the JSON Schema of a document."""
-    import json  # noqa: PLC0415
+    import json
 
-    from extforge.schemas import schema_of  # noqa: PLC0415
+    from extforge.schemas import schema_of
 
     click.echo(json.dumps(schema_of(kind), indent=2, ensure_ascii=False))
 
@@ -559,7 +436,7 @@ def schema(kind: str) -> None:
 @click.argument("code")
 def explain(code: str) -> None:
     """Print what a finding code means, and what to do about it."""
-    from extforge.explaining import explain_code  # noqa: PLC0415
+    from extforge.explaining import explain_code
 
     try:
         click.echo(explain_code(code))
@@ -571,7 +448,7 @@ def explain(code: str) -> None:
 @output_options
 def doctor(form: str, as_json: bool) -> None:
     """Say what is installed here, and what it is needed for."""
-    from extforge.doctor import examine  # noqa: PLC0415
+    from extforge.doctor import examine
 
     rows = examine()
     if as_json or form == "json":
@@ -579,12 +456,7 @@ def doctor(form: str, as_json: bool) -> None:
             "doctor",
             {
                 "parts": [
-                    {
-                        "name": r.name,
-                        "version": r.version,
-                        "needed_for": r.needed_for,
-                        "install": r.install,
-                    }
+                    {"name": r.name, "version": r.version, "needed_for": r.needed_for, "install": r.install}
                     for r in rows
                 ]
             },
@@ -622,9 +494,9 @@ def run() -> None:
 
 def _report(exc: Exception) -> int:
     """Print an exception for people, and return the exit code that it means."""
-    from extforge.errors import ExtforgeError, PlanError  # noqa: PLC0415
-    from extforge_harness.errors import HarnessError, HostMissing  # noqa: PLC0415
-    from extforge_verifiers.errors import DocumentError  # noqa: PLC0415
+    from extforge.errors import ExtforgeError, PlanError
+    from extforge_harness.errors import HarnessError, HostMissing
+    from extforge_verifiers.errors import DocumentError
 
     if isinstance(exc, (PlanError, DocumentError)):
         print_findings(exc.findings, err=True)
@@ -636,7 +508,7 @@ def _report(exc: Exception) -> int:
         tell(f"error: {exc}")
         return EXIT_USAGE
     if os.environ.get("EXTFORGE_TRACEBACK"):
-        import traceback  # noqa: PLC0415
+        import traceback
 
         traceback.print_exception(exc)
     tell(

@@ -18,13 +18,7 @@ def _list(items: Schema, description: str, **more: Any) -> Schema:
 
 
 def _object(properties: dict[str, Schema], required: list[str], **more: Any) -> Schema:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": False,
-        **more,
-    }
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False, **more}
 
 
 _CELL: Schema = {"type": ["string", "number", "boolean", "null"]}
@@ -33,14 +27,8 @@ _CELL: Schema = {"type": ["string", "number", "boolean", "null"]}
 def _table(description: str) -> Schema:
     return _object(
         {
-            "headers": _list(
-                {"type": "string"}, "column titles", minItems=1, maxItems=30
-            ),
-            "rows": _list(
-                {"type": "array", "items": _CELL},
-                "one list of values per row",
-                maxItems=2000,
-            ),
+            "headers": _list({"type": "string"}, "column titles", minItems=1, maxItems=30),
+            "rows": _list({"type": "array", "items": _CELL}, "one list of values per row", maxItems=2000),
         },
         ["headers", "rows"],
         description=description,
@@ -50,18 +38,9 @@ def _table(description: str) -> Schema:
 def _chart(description: str) -> Schema:
     return _object(
         {
-            "type": {
-                "type": "string",
-                "enum": ["bar", "line", "pie"],
-                "description": "default: bar",
-            },
+            "type": {"type": "string", "enum": ["bar", "line", "pie"], "description": "default: bar"},
             "title": _text("title of the chart"),
-            "categories": _list(
-                {"type": "string"},
-                "labels along the axis, or of the slices",
-                minItems=1,
-                maxItems=60,
-            ),
+            "categories": _list({"type": "string"}, "labels along the axis, or of the slices", minItems=1, maxItems=60),
             "series": _list(
                 _object(
                     {
@@ -80,34 +59,21 @@ def _chart(description: str) -> Schema:
     )
 
 
-def _target(
-    form: str, *, template: bool = False, style: bool = True
-) -> dict[str, Schema]:
+def _target(form: str, *, template: bool = False, style: bool = True) -> dict[str, Schema]:
     """Return the inputs that say where the file goes and how it looks."""
     target: dict[str, Schema] = {
-        "output_path": _text(
-            f"where to write the file, ending in .{form}; relative to the working directory"
-        ),
-        "file_name": _text(
-            f"file name in the working directory, instead of output_path, ending in .{form}"
-        ),
-        "overwrite": {
-            "type": "boolean",
-            "description": "replace an existing file; default false",
-        },
+        "output_path": _text(f"where to write the file, ending in .{form}; relative to the working directory"),
+        "file_name": _text(f"file name in the working directory, instead of output_path, ending in .{form}"),
+        "overwrite": {"type": "boolean", "description": "replace an existing file; default false"},
     }
     if template:
         target["template"] = _text(f"path of a .{form} file to start from")
     if style:
         target["style"] = _object(
             {
-                "accent": _text(
-                    "accent colour as #RRGGBB", pattern="^#[0-9A-Fa-f]{6}$"
-                ),
+                "accent": _text("accent colour as #RRGGBB", pattern="^#[0-9A-Fa-f]{6}$"),
                 "font": _text("font family of Latin text"),
-                "east_asian_font": _text(
-                    "font family of Chinese, Japanese and Korean text"
-                ),
+                "east_asian_font": _text("font family of Chinese, Japanese and Korean text"),
             },
             [],
             description="how it looks",
@@ -119,13 +85,7 @@ _BULLETS = _list(
     {
         "anyOf": [
             {"type": "string"},
-            _object(
-                {
-                    "text": {"type": "string"},
-                    "level": {"type": "integer", "minimum": 0, "maximum": 4},
-                },
-                ["text"],
-            ),
+            _object({"text": {"type": "string"}, "level": {"type": "integer", "minimum": 0, "maximum": 4}}, ["text"]),
         ]
     },
     "points, as texts or as {text, level}",
@@ -162,12 +122,7 @@ _SECTIONS = _list(
     _object(
         {
             "heading": _text("heading of the section"),
-            "level": {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": 3,
-                "description": "depth of the heading; default 1",
-            },
+            "level": {"type": "integer", "minimum": 1, "maximum": 3, "description": "depth of the heading; default 1"},
             "paragraphs": _list({"type": "string"}, "paragraphs of text", maxItems=500),
             "bullets": _list({"type": "string"}, "bulleted list", maxItems=500),
             "numbered": _list({"type": "string"}, "numbered list", maxItems=500),
@@ -201,15 +156,8 @@ _XLSX = _object(
         "sheets": _list(
             _object(
                 {
-                    "name": _text(
-                        "name of the sheet",
-                        minLength=1,
-                        maxLength=31,
-                        pattern="^[^:\\\\/?*\\[\\]]+$",
-                    ),
-                    "headers": _list(
-                        {"type": "string"}, "column titles", minItems=1, maxItems=500
-                    ),
+                    "name": _text("name of the sheet", minLength=1, maxLength=31, pattern="^[^:\\\\/?*\\[\\]]+$"),
+                    "headers": _list({"type": "string"}, "column titles", minItems=1, maxItems=500),
                     "rows": _list(
                         {
                             "type": "array",
@@ -217,12 +165,7 @@ _XLSX = _object(
                                 "anyOf": [
                                     _CELL,
                                     _object(
-                                        {
-                                            "formula": _text(
-                                                "an Excel formula such as =SUM(B2:B5)",
-                                                pattern="^=",
-                                            )
-                                        },
+                                        {"formula": _text("an Excel formula such as =SUM(B2:B5)", pattern="^=")},
                                         ["formula"],
                                     ),
                                 ]
@@ -236,19 +179,13 @@ _XLSX = _object(
                         "description": "column title: Excel number format, such as #,##0.00 or 0.0%",
                         "additionalProperties": {"type": "string"},
                     },
-                    "totals": _list(
-                        {"type": "string"}, "column titles to add up in a last row"
-                    ),
+                    "totals": _list({"type": "string"}, "column titles to add up in a last row"),
                     "chart": _object(
                         {
                             "type": {"type": "string", "enum": ["bar", "line", "pie"]},
                             "title": _text("title of the chart"),
                             "labels": _text("column title of the labels"),
-                            "values": _list(
-                                {"type": "string"},
-                                "column titles of the values",
-                                minItems=1,
-                            ),
+                            "values": _list({"type": "string"}, "column titles of the values", minItems=1),
                         },
                         ["labels", "values"],
                         description="a native chart of this sheet's columns",
@@ -267,10 +204,7 @@ _XLSX = _object(
 
 _JSON = _object(
     {
-        "data": {
-            "description": "the value to write: an object or a list",
-            "type": ["object", "array"],
-        },
+        "data": {"description": "the value to write: an object or a list", "type": ["object", "array"]},
         **_target("json", style=False),
     },
     ["data"],
@@ -283,21 +217,14 @@ _PNG = _object(
         "diagram": _object(
             {
                 "boxes": _list(
-                    _object(
-                        {"id": _text("short name"), "label": _text("text in the box")},
-                        ["id", "label"],
-                    ),
+                    _object({"id": _text("short name"), "label": _text("text in the box")}, ["id", "label"]),
                     "boxes",
                     minItems=1,
                     maxItems=60,
                 ),
                 "arrows": _list(
                     _object(
-                        {
-                            "from": _text("id of a box"),
-                            "to": _text("id of a box"),
-                            "label": _text("text at the arrow"),
-                        },
+                        {"from": _text("id of a box"), "to": _text("id of a box"), "label": _text("text at the arrow")},
                         ["from", "to"],
                     ),
                     "arrows between boxes",
@@ -308,18 +235,8 @@ _PNG = _object(
             description="draw boxes and arrows",
         ),
         "table": _table("draw a table"),
-        "width": {
-            "type": "integer",
-            "minimum": 200,
-            "maximum": 4000,
-            "description": "pixels; default 1200",
-        },
-        "height": {
-            "type": "integer",
-            "minimum": 200,
-            "maximum": 4000,
-            "description": "pixels; default 750",
-        },
+        "width": {"type": "integer", "minimum": 200, "maximum": 4000, "description": "pixels; default 1200"},
+        "height": {"type": "integer", "minimum": 200, "maximum": 4000, "description": "pixels; default 750"},
         **_target("png"),
     },
     [],

@@ -42,9 +42,7 @@ class DemoOutcome:
         return overall(self.reports)
 
 
-def run_demo(
-    *, folder: str | None, host: bool, tell: Callable[[str], None]
-) -> DemoOutcome:
+def run_demo(*, folder: str | None, host: bool, tell: Callable[[str], None]) -> DemoOutcome:
     """Run the demo and return its reports; `tell` gets one line per step as it happens.
 
     Raises:
@@ -64,32 +62,21 @@ def run_demo(
     made = generate(plan, target)
     step(f"generated {len(made.changes.create)} files in {len(made.roots)} extensions")
     reports = [verify_extension(os.path.join(target, root)) for root in made.roots]
-    step(
-        f"read every tree: {sum(r.verdict is Verdict.PASS for r in reports)} of {len(reports)} would load"
-    )
+    step(f"read every tree: {sum(r.verdict is Verdict.PASS for r in reports)} of {len(reports)} would load")
     work = os.path.join(target, "files")
     os.mkdir(work)
     for blueprint in plan.blueprints:
-        acceptance = load_acceptance(
-            os.path.join(target, "acceptance", f"{blueprint.name}.yaml")
-        )
-        for rail in blueprint.rails:
-            if rail.does == "guard":
-                reports.append(
-                    _try_guard(target, blueprint, rail, acceptance, work, step)
-                )
+        acceptance = load_acceptance(os.path.join(target, "acceptance", f"{blueprint.name}.yaml"))
+        guards = [rail for rail in blueprint.rails if rail.does == "guard"]
+        reports += [_try_guard(target, blueprint, rail, acceptance, work, step) for rail in guards]
         for tool in blueprint.tools:
-            test = next(
-                (t for t in acceptance.tool_tests if t.tool_name == tool.name), None
-            )
+            test = next((t for t in acceptance.tool_tests if t.tool_name == tool.name), None)
             if tool.does == "artifact" and test is not None:
                 reports.append(_run_tool(target, blueprint, tool, test, work, step))
     if host:
         reports += _run_host(target, made.roots, step)
     else:
-        tell(
-            "openJiuwen was not asked for: `extforge demo --host` also loads and runs the extensions in it"
-        )
+        tell("openJiuwen was not asked for: `extforge demo --host` also loads and runs the extensions in it")
     return DemoOutcome(target, reports)
 
 
@@ -103,19 +90,12 @@ def _folder(folder: str | None) -> str:
 
 
 def _run_tool(
-    target: str,
-    blueprint: Blueprint,
-    tool: Tool,
-    test: ToolTest,
-    work: str,
-    step: Callable[[str], None],
+    target: str, blueprint: Blueprint, tool: Tool, test: ToolTest, work: str, step: Callable[[str], None]
 ) -> Report:
     """Run a tool's work module on its acceptance inputs, and hold its result against the file."""
     tree = os.path.join(target, blueprint.root)
     answer = run_work(tree, tool.work, [[test.inputs]], cwd=work)[0]
-    with open(
-        os.path.join(work, f"{tool.name}.result.json"), "w", encoding="utf-8"
-    ) as stream:
+    with open(os.path.join(work, f"{tool.name}.result.json"), "w", encoding="utf-8") as stream:
         json.dump(answer, stream, ensure_ascii=False, indent=2)
     report = verify_result(
         answer,
@@ -125,56 +105,27 @@ def _run_tool(
         label=str(answer.get("absolute_path", tool.name)),
     )
     if answer.get("success") is not True:
-        report = report.with_findings(
-            Finding("host-tool-failed", f"{tool.name}: {answer.get('error')}")
-        )
-    facts = {
-        k: v
-        for k, v in report.facts.items()
-        if k in ("slides", "pages", "sheets", "rows", "size_bytes")
-    }
-    step(
-        f"ran {tool.name}: {os.path.basename(report.path)} {facts} -> {report.verdict.value}"
-    )
+        report = report.with_findings(Finding("host-tool-failed", f"{tool.name}: {answer.get('error')}"))
+    facts = {k: v for k, v in report.facts.items() if k in ("slides", "pages", "sheets", "rows", "size_bytes")}
+    step(f"ran {tool.name}: {os.path.basename(report.path)} {facts} -> {report.verdict.value}")
     return report
 
 
 def _try_guard(
-    target: str,
-    blueprint: Blueprint,
-    rail: Rail,
-    acceptance: Acceptance,
-    work: str,
-    step: Callable[[str], None],
+    target: str, blueprint: Blueprint, rail: Rail, acceptance: Acceptance, work: str, step: Callable[[str], None]
 ) -> Report:
     """Ask a guard's rule about a call that it must refuse, and about one that it must let through."""
     tree = os.path.join(target, blueprint.root)
     test = next(t for t in acceptance.rail_tests if t.rail == rail.class_name)
-    calls: list[list[Any]] = [
-        [test.tool_name, test.blocks],
-        [test.tool_name, test.passes],
-    ]
+    calls: list[list[Any]] = [[test.tool_name, test.blocks], [test.tool_name, test.passes]]
     refused, passed = run_work(tree, rail.work, calls, function="violation", cwd=work)
     findings = []
     if not refused:
-        findings.append(
-            Finding("host-guard-open", f"the guard lets {test.blocks} through")
-        )
+        findings.append(Finding("host-guard-open", f"the guard lets {test.blocks} through"))
     if passed:
-        findings.append(
-            Finding("host-guard-closed", f"the guard refuses {test.passes}: {passed}")
-        )
-    step(
-        f"asked the guard {blueprint.name}: {refused!r}; a good name passes: {not passed}"
-    )
-    return Report(
-        f"{blueprint.root}/{rail.work}",
-        "guard",
-        ("refuses", "lets through"),
-        {},
-        {},
-        tuple(findings),
-    )
+        findings.append(Finding("host-guard-closed", f"the guard refuses {test.passes}: {passed}"))
+    step(f"asked the guard {blueprint.name}: {refused!r}; a good name passes: {not passed}")
+    return Report(f"{blueprint.root}/{rail.work}", "guard", ("refuses", "lets through"), {}, {}, tuple(findings))
 
 
 def _need_host() -> None:
@@ -185,19 +136,13 @@ def _need_host() -> None:
         raise HostMissing("openJiuwen is not installed here", INSTALL)
 
 
-def _run_host(
-    target: str, roots: list[str], step: Callable[[str], None]
-) -> list[Report]:
+def _run_host(target: str, roots: list[str], step: Callable[[str], None]) -> list[Report]:
     from extforge_harness.host.run import verify_in_host  # noqa: PLC0415
 
     step("starting openJiuwen ...")
     scratch = os.path.join(target, "host")
     os.mkdir(scratch)
-    run = verify_in_host(
-        [os.path.join(target, root) for root in roots], scratch=scratch
-    )
+    run = verify_in_host([os.path.join(target, root) for root in roots], scratch=scratch)
     good = sum(r.verdict is Verdict.PASS for r in run.reports)
-    step(
-        f"openJiuwen {run.version} loaded and ran {good} of {len(run.reports)} extensions as they should"
-    )
+    step(f"openJiuwen {run.version} loaded and ran {good} of {len(run.reports)} extensions as they should")
     return run.reports

@@ -39,44 +39,12 @@ if TYPE_CHECKING:
     from extforge.plan import ExtensionDesign
     from extforge.reading import Entry
 
-__all__ = [
-    "FORMAT_WORDS",
-    "Blueprint",
-    "Choice",
-    "Rail",
-    "Skill",
-    "Tool",
-    "derive",
-    "find_word",
-    "relate",
-    "words_of",
-]
+__all__ = ["FORMAT_WORDS", "Blueprint", "Choice", "Rail", "Skill", "Tool", "derive", "find_word", "relate", "words_of"]
 
 # Whole words that name a format, most telling first.  Chinese has no spaces: there a word counts wherever it stands.
 FORMAT_WORDS: dict[str, tuple[str, ...]] = {
-    "pptx": (
-        "pptx",
-        "ppt",
-        "powerpoint",
-        "deck",
-        "decks",
-        "slides",
-        "slide",
-        "presentation",
-        "演示",
-        "幻灯片",
-    ),
-    "docx": (
-        "docx",
-        "word",
-        "contract",
-        "contracts",
-        "letter",
-        "memo",
-        "合同",
-        "文档",
-        "公文",
-    ),
+    "pptx": ("pptx", "ppt", "powerpoint", "deck", "decks", "slides", "slide", "presentation", "演示", "幻灯片"),
+    "docx": ("docx", "word", "contract", "contracts", "letter", "memo", "合同", "文档", "公文"),
     "xlsx": ("xlsx", "xls", "excel", "spreadsheet", "workbook", "表格", "台账"),
     "pdf": ("pdf",),
     "json": ("json",),
@@ -90,29 +58,9 @@ LATER_FORMATS: dict[str, tuple[str, ...]] = {
     "svg": ("svg", "diagram"),
 }
 _RAIL_WORDS: dict[str, tuple[str, ...]] = {
-    "budget": (
-        "budget",
-        "cost",
-        "costs",
-        "usage",
-        "quota",
-        "预算",
-        "用量",
-        "费用",
-        "成本",
-    ),
+    "budget": ("budget", "cost", "costs", "usage", "quota", "预算", "用量", "费用", "成本"),
     "audit": ("audit", "log", "logs", "trace", "审计", "日志", "留痕"),
-    "reminder": (
-        "remind",
-        "reminder",
-        "every",
-        "check",
-        "periodic",
-        "interval",
-        "提醒",
-        "每",
-        "定期",
-    ),
+    "reminder": ("remind", "reminder", "every", "check", "periodic", "interval", "提醒", "每", "定期"),
 }
 _GUARD_WORDS = ("guard", "forbid", "block", "deny")
 _WORD = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]+")
@@ -190,12 +138,8 @@ class Blueprint:
 def derive(entry: Entry, design: ExtensionDesign) -> Blueprint:
     """Return the blueprint of a design that passed `rules.check_design`."""
     name = design.extension_name
-    root = (design.file_plan.root or f"openjiuwen/extensions/harness/{name}").rstrip(
-        "/"
-    )
-    blueprint = Blueprint(
-        entry, design, name, root, design.description.strip() or _sentence(name)
-    )
+    root = (design.file_plan.root or f"openjiuwen/extensions/harness/{name}").rstrip("/")
+    blueprint = Blueprint(entry, design, name, root, design.description.strip() or _sentence(name))
     if "skill" in design.components:
         blueprint.skills = _derive_skills(blueprint)
     if "rail" in design.components:
@@ -203,14 +147,9 @@ def derive(entry: Entry, design: ExtensionDesign) -> Blueprint:
     if "tool" in design.components:
         blueprint.tools = _derive_tools(blueprint)
     for value in (design.file_plan.model_extra or {}).values():
-        blueprint.planned += [
-            p.removeprefix(root + "/")
-            for p in ([value] if isinstance(value, str) else value)
-        ]
+        blueprint.planned += [p.removeprefix(root + "/") for p in ([value] if isinstance(value, str) else value)]
     for skill in blueprint.skills:
-        blueprint.planned += [
-            f"skills/{skill.name}/{path}" for path in skill.spec.assets
-        ]
+        blueprint.planned += [f"skills/{skill.name}/{path}" for path in skill.spec.assets]
     return blueprint
 
 
@@ -226,30 +165,20 @@ def relate(blueprints: list[Blueprint], tools: Mapping[str, list[str]]) -> None:
         for rail in blueprint.rails:
             if rail.does != "guard":
                 continue
-            watched = [
-                tool
-                for name in blueprint.design.applies_to
-                for tool in known.get(name, [])
-            ]
+            watched = [tool for name in blueprint.design.applies_to for tool in known.get(name, [])]
             rail.options["tools"] = watched
             suffix = (rail.options.get("require") or {}).get("stem_suffix") or ""
             for other in blueprints:
-                if suffix and (
-                    not watched or any(tool.name in watched for tool in other.tools)
-                ):
+                if suffix and (not watched or any(tool.name in watched for tool in other.tools)):
                     other.suffix = suffix
 
 
 def words_of(*texts: str) -> list[str]:
     """Return the words of names and descriptions: ASCII words in lower case, runs of Chinese as they are."""
-    return [
-        word for text in texts for word in _WORD.findall(text.lower().replace("_", " "))
-    ]
+    return [word for text in texts for word in _WORD.findall(text.lower().replace("_", " "))]
 
 
-def find_word(
-    words: Iterable[str], table: dict[str, tuple[str, ...]]
-) -> tuple[str, str] | None:
+def find_word(words: Iterable[str], table: dict[str, tuple[str, ...]]) -> tuple[str, str] | None:
     """Return (entry of the table, the word that led to it), or None.  The first telling word decides."""
     for word in words:
         for value, known in table.items():
@@ -271,9 +200,7 @@ def _resources(blueprint: Blueprint, kind: str) -> list[dict[str, str]]:
     return list(resources.get(f"{kind}s") or []) if isinstance(resources, dict) else []
 
 
-def _places(
-    blueprint: Blueprint, kind: str, specs: list[Any]
-) -> list[tuple[str, str, Any]]:
+def _places(blueprint: Blueprint, kind: str, specs: list[Any]) -> list[tuple[str, str, Any]]:
     """Return (module below the extension, class, spec) for each tool or rail.
 
     The patch decides modules and classes; a spec is matched to it by its class, else by its position.
@@ -289,19 +216,13 @@ def _places(
             spec = named or next((s for s in waiting if s.class_ is None), None)
             if spec is not None:
                 waiting.remove(spec)
-            places.append(
-                (item["module"].removeprefix(prefix), item["class"], spec or empty)
-            )
+            places.append((item["module"].removeprefix(prefix), item["class"], spec or empty))
         specs = waiting
     elif not specs:
         specs = [empty]
     folder, suffix = f"{kind}s", kind.capitalize()
     for index, spec in enumerate(specs):
-        stem = (
-            blueprint.name
-            if not places and index == 0
-            else _stem(blueprint, spec, index)
-        )
+        stem = blueprint.name if not places and index == 0 else _stem(blueprint, spec, index)
         cls = spec.class_ or pascal_case(stem) + suffix
         module = f"{folder}.{stem}_{kind}"
         if not spec.class_:
@@ -330,110 +251,61 @@ def _work_module(module: str, kind: str) -> str:
 
 def _derive_tools(blueprint: Blueprint) -> list[Tool]:
     tools = []
-    for index, (module, cls, spec) in enumerate(
-        _places(blueprint, "tool", blueprint.design.tools)
-    ):
+    for index, (module, cls, spec) in enumerate(_places(blueprint, "tool", blueprint.design.tools)):
         work = _work_module(module, "tool")
         name = spec.name or work.rpartition(".")[2].removesuffix("_work")
         if spec.name is None:
             blueprint.choose(f"tools[{index}].name", name, "from the module's name")
         does, options = _tool_does(blueprint, index, name, spec)
-        tools.append(
-            _finish_tool(
-                blueprint,
-                index,
-                Tool(name, cls, module, work, does, "", "", {}),
-                spec,
-                options,
-            )
-        )
+        tools.append(_finish_tool(blueprint, index, Tool(name, cls, module, work, does, "", "", {}), spec, options))
     return tools
 
 
 def _one_of(model: DoesTool | DoesRail) -> tuple[str, BaseModel]:
-    given = {
-        key: value
-        for key in type(model).model_fields
-        if (value := getattr(model, key)) is not None
-    }
+    given = {key: value for key in type(model).model_fields if (value := getattr(model, key)) is not None}
     return next(iter(given.items()))
 
 
-def _tool_does(
-    blueprint: Blueprint, index: int, name: str, spec: ToolSpec
-) -> tuple[str, BaseModel]:
+def _tool_does(blueprint: Blueprint, index: int, name: str, spec: ToolSpec) -> tuple[str, BaseModel]:
     if isinstance(spec.does, DoesTool):
         return _one_of(spec.does)
     subject = f"tools[{index}].does"
     if spec.does == "custom":
         return "custom", CustomSpec()
-    stateful = [
-        rail for rail in blueprint.rails if rail.does in ("budget", "audit", "reminder")
-    ]
+    stateful = [rail for rail in blueprint.rails if rail.does in ("budget", "audit", "reminder")]
     if stateful:
-        blueprint.choose(
-            subject, "report", f"it reads what the {stateful[0].does} rail keeps"
-        )
+        blueprint.choose(subject, "report", f"it reads what the {stateful[0].does} rail keeps")
         return "report", ReportSpec()
-    words = words_of(
-        name, blueprint.name, spec.description or "", blueprint.design.description
-    )
+    words = words_of(name, blueprint.name, spec.description or "", blueprint.design.description)
     if found := find_word(words, FORMAT_WORDS):
         blueprint.choose(subject, f"artifact: {found[0]}", f"the word {found[1]!r}")
         return "artifact", ArtifactSpec(format=found[0])
     later = find_word(words, LATER_FORMATS)
-    reason = (
-        f"{later[0]} artifacts are not generated yet"
-        if later
-        else "no word names a format"
-    )
+    reason = f"{later[0]} artifacts are not generated yet" if later else "no word names a format"
     blueprint.choose(subject, "custom (not implemented until you write it)", reason)
     return "custom", CustomSpec()
 
 
-def _finish_tool(
-    blueprint: Blueprint, index: int, tool: Tool, spec: ToolSpec, options: BaseModel
-) -> Tool:
+def _finish_tool(blueprint: Blueprint, index: int, tool: Tool, spec: ToolSpec, options: BaseModel) -> Tool:
     plain = options.model_dump(mode="json", exclude_none=True)
     form = plain.get("format", "") if tool.does == "artifact" else ""
-    mutation = spec.mutation
-    if mutation is None:
-        mutation = {"artifact": "mutating_local", "report": "safe_read"}.get(
-            tool.does, "side_effect"
-        )
-        blueprint.choose(
-            f"tools[{index}].mutation",
-            mutation,
-            f"what a tool that does {tool.does} may change",
-        )
+    mutation: str = spec.mutation or ""
+    if not mutation:
+        mutation = {"artifact": "mutating_local", "report": "safe_read"}.get(tool.does, "side_effect")
+        blueprint.choose(f"tools[{index}].mutation", mutation, f"what a tool that does {tool.does} may change")
     if spec.input_params is not None:
         params = spec.input_params
     elif tool.does == "artifact":
         params = SCHEMAS[form]
     else:
-        params = (
-            report_schema()
-            if tool.does == "report"
-            else {"type": "object", "properties": {}}
-        )
+        params = report_schema() if tool.does == "report" else {"type": "object", "properties": {}}
     description = spec.description or _tool_description(blueprint, tool, form)
     if spec.description is None:
-        blueprint.choose(
-            f"tools[{index}].description", description, "from what the tool does"
-        )
+        blueprint.choose(f"tools[{index}].description", description, "from what the tool does")
     if tool.does == "report":
         plain["state"] = plain.get("state") or blueprint.rails[0].class_name
     return Tool(
-        tool.name,
-        tool.class_name,
-        tool.module,
-        tool.work,
-        tool.does,
-        description,
-        mutation,
-        params,
-        form,
-        plain,
+        tool.name, tool.class_name, tool.module, tool.work, tool.does, description, mutation, params, form, plain
     )
 
 
@@ -471,9 +343,7 @@ def _is_chinese(text: str) -> bool:
 
 def _derive_rails(blueprint: Blueprint) -> list[Rail]:
     rails = []
-    for index, (module, cls, spec) in enumerate(
-        _places(blueprint, "rail", blueprint.design.rails)
-    ):
+    for index, (module, cls, spec) in enumerate(_places(blueprint, "rail", blueprint.design.rails)):
         does, options = _rail_does(blueprint, index, spec)
         plain = options.model_dump(mode="json", exclude_none=True)
         rails.append(Rail(cls, module, _work_module(module, "rail"), does, plain))
@@ -491,30 +361,22 @@ _EMPTY_RAILS: dict[str, type[BaseModel]] = {
 }
 
 
-def _rail_does(
-    blueprint: Blueprint, index: int, spec: RailSpec
-) -> tuple[str, BaseModel]:
+def _rail_does(blueprint: Blueprint, index: int, spec: RailSpec) -> tuple[str, BaseModel]:
     if isinstance(spec.does, DoesRail):
         return _one_of(spec.does)
-    does = spec.does
-    if does is None:
+    does: str = spec.does or ""
+    if not does:
         does, reason = _rail_choice(blueprint)
         blueprint.choose(f"rails[{index}].does", does, reason)
     if does == "budget":
-        blueprint.choose(
-            f"rails[{index}].does.budget.calls",
-            "50",
-            "a limit to start from; set your own",
-        )
+        blueprint.choose(f"rails[{index}].does.budget.calls", "50", "a limit to start from; set your own")
         return does, BudgetSpec(calls=50)
     if does == "reminder":
         text = blueprint.design.description.strip() or _sentence(blueprint.name)
         return does, ReminderSpec(text=text)
     if does == "prompt":
         skill = blueprint.skills[0].name if blueprint.skills else None
-        return does, PromptSpec(
-            skill=skill, text=None if skill else blueprint.description
-        )
+        return does, PromptSpec(skill=skill, text=None if skill else blueprint.description)
     return does, _EMPTY_RAILS[does]()
 
 
@@ -529,10 +391,7 @@ def _rail_choice(blueprint: Blueprint) -> tuple[str, str]:
         if found:
             return found[0], f"the word {found[1]!r}, and a tool to report it"
         if form := find_word(words, FORMAT_WORDS):
-            return (
-                "artifact_gate",
-                f"the word {form[1]!r}: the tool's files are checked",
-            )
+            return ("artifact_gate", f"the word {form[1]!r}: the tool's files are checked")
         return "audit", "a rail with a tool to report what it saw"
     if "skill" in design.components:
         return "prompt", "a rail beside a skill puts that skill into the prompt"
@@ -561,12 +420,8 @@ def _derive_skills(blueprint: Blueprint) -> list[Skill]:
         description = spec.description
         if description is None:
             description = _skill_description(goal, name)
-            blueprint.choose(
-                f"skills[{index}].description", description, "from the extension's goal"
-            )
-        trigger = (
-            spec.trigger or f"The user asks for {_sentence(blueprint.name).lower()}."
-        )
+            blueprint.choose(f"skills[{index}].description", description, "from the extension's goal")
+        trigger = spec.trigger or f"The user asks for {_sentence(blueprint.name).lower()}."
         skills.append(Skill(name, description, trigger, spec))
     return skills
 
@@ -575,6 +430,4 @@ def _skill_description(goal: str, name: str) -> str:
     subject = goal.rstrip(".。")
     if _is_chinese(subject):
         return f"{subject}：步骤、规则与验收标准。任务涉及这一目标时使用。"
-    return (
-        f"Guidance for {subject}. Use when a task is about {_sentence(name).lower()}."
-    )
+    return f"Guidance for {subject}. Use when a task is about {_sentence(name).lower()}."

@@ -20,18 +20,10 @@ _PACKAGES = (
     ("reportlab", "generated PDF tools", "pip install extforge"),
     ("matplotlib", "generated PNG tools", "pip install extforge"),
     ("openjiuwen", "extforge verify --host, extforge demo --host", _HOST),
-    (
-        "opentelemetry-exporter-otlp-proto-common",
-        "openJiuwen's own static check (optional)",
-        _HOST,
-    ),
+    ("opentelemetry-exporter-otlp-proto-common", "openJiuwen's own static check (optional)", _HOST),
 )
 _PROGRAMS = (
-    (
-        "git",
-        "nothing yet; Copier uses it when it is there",
-        "your system's package manager",
-    ),
+    ("git", "nothing yet; Copier uses it when it is there", "your system's package manager"),
     ("soffice", "looking at Office documents (tests)", "LibreOffice"),
     ("pdftoppm", "looking at PDF pages (tests)", "poppler-utils"),
 )
@@ -51,12 +43,7 @@ def examine() -> list[Part]:
     """Return every part with its version here."""
     parts = [
         Part("extforge", __version__, "everything", ""),
-        Part(
-            "Python",
-            platform.python_version(),
-            "everything; openJiuwen needs 3.11 to 3.13",
-            "",
-        ),
+        Part("Python", platform.python_version(), "everything; openJiuwen needs 3.11 to 3.13", ""),
     ]
     for name, needed_for, install in _PACKAGES:
         try:
@@ -65,7 +52,5 @@ def examine() -> list[Part]:
             version = ""
         parts.append(Part(name, version, needed_for, install))
     for name, needed_for, install in _PROGRAMS:
-        parts.append(
-            Part(name, "found" if shutil.which(name) else "", needed_for, install)
-        )
+        parts.append(Part(name, "found" if shutil.which(name) else "", needed_for, install))
     return parts

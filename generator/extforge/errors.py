@@ -26,9 +26,7 @@ class PlanError(ExtforgeError):
     """The plan cannot be used: every problem found in it is in `findings`."""
 
     def __init__(self, source: str, findings: Sequence[Finding]) -> None:
-        super().__init__(
-            source, findings
-        )  # the same arguments as __init__, so it pickles
+        super().__init__(source, findings)  # the same arguments as __init__, so it pickles
         self.source = source
         self.findings = tuple(findings)
 

@@ -14,10 +14,7 @@ def read_sections() -> dict[str, str]:
     """Return code -> its section, without the heading."""
     text = shipped(CODES).read_text(encoding="utf-8")
     parts = re.split(r"^### `([a-z0-9-]+)`\n", text, flags=re.MULTILINE)
-    bodies = (
-        re.split(r"^## ", body, maxsplit=1, flags=re.MULTILINE)[0].strip()
-        for body in parts[2::2]
-    )
+    bodies = (re.split(r"^## ", body, maxsplit=1, flags=re.MULTILINE)[0].strip() for body in parts[2::2])
     return dict(zip(parts[1::2], bodies, strict=True))
 
 
@@ -30,10 +27,6 @@ def explain_code(code: str) -> str:
     sections = read_sections()
     if code not in sections:
         close = difflib.get_close_matches(code, sections, n=3, cutoff=0.5)
-        hint = (
-            f"; did you mean {' or '.join(close)}?"
-            if close
-            else "; docs/codes.md lists them all"
-        )
+        hint = f"; did you mean {' or '.join(close)}?" if close else "; docs/codes.md lists them all"
         raise LookupError(f"there is no finding code {code!r}{hint}")
     return f"{code}\n\n{sections[code]}"

@@ -66,19 +66,12 @@ def existing_extensions(target: str) -> dict[str, Installed]:
                 for t in (tools if isinstance(tools, list) else [])
                 if isinstance(t, dict) and "name" in t
             ]
-            found[name] = Installed(
-                str(extension.get("kind", "capability")), names_of_tools
-            )
+            found[name] = Installed(str(extension.get("kind", "capability")), names_of_tools)
     return found
 
 
 def generate(
-    plan: CheckedPlan,
-    into: str,
-    *,
-    only: str | None = None,
-    dry_run: bool = False,
-    template: Path | None = None,
+    plan: CheckedPlan, into: str, *, only: str | None = None, dry_run: bool = False, template: Path | None = None
 ) -> Generated:
     """Render the plan's extensions and write them below `into`.
 
@@ -116,9 +109,7 @@ def _chosen(plan: CheckedPlan, only: str | None) -> list[Blueprint]:
         return plan.blueprints
     by_name = {blueprint.name: blueprint for blueprint in plan.blueprints}
     if only not in by_name:
-        raise TargetError(
-            f"the plan has no extension {only!r}; it has {', '.join(sorted(by_name))}"
-        )
+        raise TargetError(f"the plan has no extension {only!r}; it has {', '.join(sorted(by_name))}")
     wanted: set[str] = set()
     waiting = [only]
     while waiting:
@@ -129,9 +120,7 @@ def _chosen(plan: CheckedPlan, only: str | None) -> list[Blueprint]:
     return [blueprint for blueprint in plan.blueprints if blueprint.name in wanted]
 
 
-def check_rendered(
-    blueprints: list[Blueprint], files: Mapping[str, bytes], beside: list[str]
-) -> None:
+def check_rendered(blueprints: list[Blueprint], files: Mapping[str, bytes], beside: list[str]) -> None:
     """Look at what was rendered as `extforge verify` would; a finding here is a mistake in the template.
 
     Raises:
@@ -150,21 +139,13 @@ def check_rendered(
             errors += [
                 finding
                 for finding in report.findings
-                if finding.severity is Severity.ERROR
-                and not _is_known(finding, planned)
+                if finding.severity is Severity.ERROR and not _is_known(finding, planned)
             ]
     if errors:
-        lines = "; ".join(
-            f"{f.where}: {f.message}".replace(folder, "").lstrip("/")
-            for f in errors[:5]
-        )
-        raise TemplateError(
-            f"the template renders what the host would not load: {lines}"
-        )
+        lines = "; ".join(f"{f.where}: {f.message}".replace(folder, "").lstrip("/") for f in errors[:5])
+        raise TemplateError(f"the template renders what the host would not load: {lines}")
 
 
 def _is_known(finding: Finding, planned: set[str]) -> bool:
     """A constraint that is in the plan or the target, but not beside this tree in the check folder."""
-    return finding.code == "extension-constraint-missing" and any(
-        f"{name!r}" in finding.message for name in planned
-    )
+    return finding.code == "extension-constraint-missing" and any(f"{name!r}" in finding.message for name in planned)

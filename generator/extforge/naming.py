@@ -5,22 +5,12 @@ from __future__ import annotations
 import keyword
 import re
 
-__all__ = [
-    "GENERIC_NAMES",
-    "is_class_name",
-    "is_module_path",
-    "is_snake_case",
-    "pascal_case",
-    "reserved_reason",
-]
+__all__ = ["GENERIC_NAMES", "is_class_name", "is_module_path", "is_snake_case", "pascal_case", "reserved_reason"]
 
 _SNAKE = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 _PASCAL = re.compile(r"[A-Z][A-Za-z0-9]*")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_DEVICES = frozenset(
-    ("con", "prn", "aux", "nul", "conin", "conout")
-    + tuple(f"{port}{number}" for port in ("com", "lpt") for number in range(10))
-)
+_DEVICES = re.compile(r"con|prn|aux|nul|conin|conout|com\d|lpt\d")
 LONGEST_NAME = 64
 LONGEST_CLASS = 80
 
@@ -40,24 +30,18 @@ def is_snake_case(name: str) -> bool:
 
 def is_class_name(name: str) -> bool:
     """Say whether `name` is an ASCII PascalCase identifier that is not a keyword."""
-    return (
-        _PASCAL.fullmatch(name) is not None
-        and len(name) <= LONGEST_CLASS
-        and not keyword.iskeyword(name)
-    )
+    return _PASCAL.fullmatch(name) is not None and len(name) <= LONGEST_CLASS and not keyword.iskeyword(name)
 
 
 def is_module_path(path: str) -> bool:
     """Say whether `path` is a dotted path of ASCII identifiers."""
     parts = path.split(".")
-    return all(
-        _IDENTIFIER.fullmatch(part) and not keyword.iskeyword(part) for part in parts
-    )
+    return all(_IDENTIFIER.fullmatch(part) and not keyword.iskeyword(part) for part in parts)
 
 
 def reserved_reason(name: str) -> str | None:
     """Return why a file or folder must not have this name, or None."""
-    if name.split(".")[0].lower() in _DEVICES:
+    if _DEVICES.fullmatch(name.split(".", maxsplit=1)[0].lower()):
         return "is the name of a Windows device"
     return None
 

@@ -8,19 +8,17 @@ refused when the plan is checked, and guards match them against short texts only
 from __future__ import annotations
 
 import re
-from typing import Any
 
 # The parser that `re` itself uses; it has been stable under this name since 3.11.
 from re import _constants as constants  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
+from typing import Any
 
 __all__ = ["example", "unsafe_reason"]
 
 _LONGEST = 500
 _UNBOUNDED = 64  # repeats above this count as unbounded
-_MAX_REPEATS = (
-    3  # unbounded repeats in one pattern: cubic at worst, on at most 1,024 characters
-)
+_MAX_REPEATS = 3  # unbounded repeats in one pattern: cubic at worst, on at most 1,024 characters
 _REPEATS = (constants.MAX_REPEAT, constants.MIN_REPEAT, constants.POSSESSIVE_REPEAT)
 
 

@@ -44,30 +44,22 @@ class StyleSpec(Model):
 
     accent: str | None = Field(None, description="accent colour as #RRGGBB")
     font: str | None = Field(None, description="font family of Latin text")
-    east_asian_font: str | None = Field(
-        None, description="font family of Chinese, Japanese and Korean text"
-    )
+    east_asian_font: str | None = Field(None, description="font family of Chinese, Japanese and Korean text")
 
 
 class ArtifactSpec(Model):
     """A tool that writes one file of a format."""
 
     format: str = Field(description="pptx, docx, xlsx, pdf, json or png")
-    required_keys: list[str] = Field(
-        default=[], description="keys that a JSON artifact must have"
-    )
-    minimum: dict[str, Count] = Field(
-        default={}, description="smallest acceptable counts, such as slides: 3"
-    )
+    required_keys: list[str] = Field(default=[], description="keys that a JSON artifact must have")
+    minimum: dict[str, Count] = Field(default={}, description="smallest acceptable counts, such as slides: 3")
     style: StyleSpec = StyleSpec()
 
 
 class ReportSpec(Model):
     """A tool that reads the state which a rail of the same extension keeps."""
 
-    state: str | None = Field(
-        None, description="class of the rail; default: the extension's only rail"
-    )
+    state: str | None = Field(None, description="class of the rail; default: the extension's only rail")
 
 
 class CustomSpec(Model):
@@ -87,39 +79,22 @@ class DoesTool(Model):
 class ToolSpec(Model):
     """One tool of an extension."""
 
-    name: str | None = Field(
-        None, description="name the model calls it by (snake_case)"
-    )
+    name: str | None = Field(None, description="name the model calls it by (snake_case)")
     class_: str | None = Field(None, alias="class", description="PascalCase class name")
     description: str | None = Field(None, description="when to use it")
-    mutation: (
-        Literal["safe_read", "mutating_local", "mutating_external", "side_effect"]
-        | None
-    ) = None
-    input_params: dict[str, Any] | None = Field(
-        None, description="JSON Schema of its inputs"
-    )
+    mutation: Literal["safe_read", "mutating_local", "mutating_external", "side_effect"] | None = None
+    input_params: dict[str, Any] | None = Field(None, description="JSON Schema of its inputs")
     does: DoesTool | Literal["custom"] | None = None
 
 
 class GuardRule(Model):
     """One rule about the files and arguments of a call; every key that is given must hold."""
 
-    stem_suffix: str | None = Field(
-        None, description="how the file name ends before its extension: _v1"
-    )
-    extension: list[str] | None = Field(
-        None, description="allowed (or forbidden) file extensions: [.pptx, .pdf]"
-    )
-    pattern: str | None = Field(
-        None, description="regular expression that the whole file name must match"
-    )
-    folder: list[str] | None = Field(
-        None, description="folders that the file must lie in"
-    )
-    argument: dict[str, str] | None = Field(
-        None, description="argument name: regular expression of its value"
-    )
+    stem_suffix: str | None = Field(None, description="how the file name ends before its extension: _v1")
+    extension: list[str] | None = Field(None, description="allowed (or forbidden) file extensions: [.pptx, .pdf]")
+    pattern: str | None = Field(None, description="regular expression that the whole file name must match")
+    folder: list[str] | None = Field(None, description="folders that the file must lie in")
+    argument: dict[str, str] | None = Field(None, description="argument name: regular expression of its value")
 
 
 class GuardSpec(Model):
@@ -127,22 +102,16 @@ class GuardSpec(Model):
 
     require: GuardRule | None = None
     forbid: GuardRule | None = None
-    arguments: list[str] = Field(
-        default=[], description="further arguments that name files"
-    )
+    arguments: list[str] = Field(default=[], description="further arguments that name files")
     on_violation: Literal["reject", "rewrite"] = "reject"
-    allow_commands: list[str] = Field(
-        default=[], description="regular expressions of shell commands that may run"
-    )
+    allow_commands: list[str] = Field(default=[], description="regular expressions of shell commands that may run")
     message: str = Field("", description="added to every refusal: what to do instead")
 
 
 class AuditSpec(Model):
     """A rail that records every tool call: who called what, when, with which outcome."""
 
-    arguments: bool = Field(
-        default=False, description="record argument values too, not only their names"
-    )
+    arguments: bool = Field(default=False, description="record argument values too, not only their names")
 
 
 class ReminderSpec(Model):
@@ -156,15 +125,9 @@ class ReminderSpec(Model):
 class BudgetSpec(Model):
     """A rail that counts what a session uses, warns, and stops it at the limit."""
 
-    calls: Annotated[int, Field(ge=1)] | None = Field(
-        None, description="tool calls per session"
-    )
-    characters: Annotated[int, Field(ge=1)] | None = Field(
-        None, description="characters in and out of tools"
-    )
-    seconds: Annotated[int, Field(ge=1)] | None = Field(
-        None, description="seconds since the session's first call"
-    )
+    calls: Annotated[int, Field(ge=1)] | None = Field(None, description="tool calls per session")
+    characters: Annotated[int, Field(ge=1)] | None = Field(None, description="characters in and out of tools")
+    seconds: Annotated[int, Field(ge=1)] | None = Field(None, description="seconds since the session's first call")
     warn_at: Annotated[float, Field(gt=0, le=1)] = 0.8
     on_exceed: Literal["warn", "block", "finish"] = "warn"
 
@@ -174,9 +137,7 @@ class PromptSpec(Model):
 
     text: str | None = None
     skill: str | None = Field(None, description="inject the body of this skill")
-    when_mentions: list[str] = Field(
-        default=[], description="only when the user's message has one of these words"
-    )
+    when_mentions: list[str] = Field(default=[], description="only when the user's message has one of these words")
 
 
 class GateSpec(Model):
@@ -201,31 +162,21 @@ class RailSpec(Model):
     """One rail of an extension."""
 
     class_: str | None = Field(None, alias="class", description="PascalCase class name")
-    does: (
-        DoesRail
-        | Literal["guard", "audit", "reminder", "prompt", "artifact_gate", "custom"]
-        | None
-    ) = None
+    does: DoesRail | Literal["guard", "audit", "reminder", "prompt", "artifact_gate", "custom"] | None = None
 
 
 class SkillSpec(Model):
     """One skill: knowledge the model reads when a situation calls for it."""
 
     name: str | None = Field(None, description="name, and its folder's name")
-    description: str | None = Field(
-        None, description="what it knows and when to use it"
-    )
+    description: str | None = Field(None, description="what it knows and when to use it")
     trigger: str | None = Field(None, description="the situation that calls for it")
     when: list[str] = Field(default=[], description="situations that call for it")
     steps: list[str] = []
     rules: list[str] = []
     examples: list[str] = []
-    acceptance: list[str] = Field(
-        default=[], description="how to tell that the work is good"
-    )
-    references: dict[str, str] = Field(
-        default={}, description="file name: text, for longer material"
-    )
+    acceptance: list[str] = Field(default=[], description="how to tell that the work is good")
+    references: dict[str, str] = Field(default={}, description="file name: text, for longer material")
     assets: list[str] = Field(default=[], description="files a person must add")
 
 
@@ -263,12 +214,8 @@ class ExtensionDesign(Model):
     tools: list[ToolSpec] = []
     rails: list[RailSpec] = []
     skills: list[SkillSpec] = []
-    requirements: list[str] = Field(
-        default=[], description="further packages the extension imports: name>=1.0"
-    )
-    acceptance: dict[str, AcceptanceSpec] = Field(
-        default={}, description="tool name: what to try"
-    )
+    requirements: list[str] = Field(default=[], description="further packages the extension imports: name>=1.0")
+    acceptance: dict[str, AcceptanceSpec] = Field(default={}, description="tool name: what to try")
 
 
 class Plan(Model):

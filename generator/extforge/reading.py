@@ -14,15 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from extforge.errors import PlanError
-from extforge_verifiers.documents import (
-    Document,
-    Path,
-    json_path,
-    parse_text,
-    parse_yaml,
-    read_text,
-    scan_json,
-)
+from extforge_verifiers.documents import Document, Path, json_path, parse_text, parse_yaml, read_text, scan_json
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.findings import Finding, Where
 
@@ -33,10 +25,7 @@ __all__ = ["Entry", "Source", "read_plan"]
 
 _NAME_KEY = re.compile(r"""["']?extension_name["']?\s*:""")
 _QUOTED_NAME_KEY = re.compile(r'"extension_name"\s*:')
-_FENCE = re.compile(
-    r"^[ \t]*```[ \t]*([A-Za-z0-9]*)[^\n]*\n(.*?)^[ \t]*```[ \t]*$",
-    re.MULTILINE | re.DOTALL,
-)
+_FENCE = re.compile(r"^[ \t]*```[ \t]*([A-Za-z0-9]*)[^\n]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
 _HAS_FENCE = re.compile(r"^[ \t]*```", re.MULTILINE)
 
 
@@ -90,10 +79,7 @@ def read_plan(source: str) -> Source:
     if not result.entries:
         words = "there is no design in it"
         fix = "`extforge init` writes a plan to start from"
-        raise PlanError(
-            result.label,
-            [Finding("plan-empty", words, where=Where(result.label), fix=fix)],
-        )
+        raise PlanError(result.label, [Finding("plan-empty", words, where=Where(result.label), fix=fix)])
     return result
 
 
@@ -104,11 +90,7 @@ def _load(source: str) -> Iterator[tuple[str, bytes]]:
     paths = [source]
     if os.path.isdir(source):
         names = sorted(os.listdir(source))
-        paths = [
-            os.path.join(source, n)
-            for n in names
-            if re.search(r"\.plan\.(ya?ml|json)$", n)
-        ]
+        paths = [os.path.join(source, n) for n in names if re.search(r"\.plan\.(ya?ml|json)$", n)]
         if not paths:
             words = "no *.plan.yaml, *.plan.yml or *.plan.json in this folder"
             raise PlanError(source, [Finding("plan-empty", words, where=Where(source))])
@@ -118,9 +100,7 @@ def _load(source: str) -> Iterator[tuple[str, bytes]]:
                 yield path, stream.read()
         except (OSError, ValueError) as exc:
             reason = getattr(exc, "strerror", None) or str(exc)
-            raise PlanError(
-                path, [Finding("plan-unreadable", reason, where=Where(path))]
-            ) from None
+            raise PlanError(path, [Finding("plan-unreadable", reason, where=Where(path))]) from None
 
 
 def _collect(result: Source, text: str, label: str) -> None:
@@ -131,9 +111,7 @@ def _collect(result: Source, text: str, label: str) -> None:
     found = list(_designs(document))
     if found:
         result.entries += [Entry(document, path) for path in found]
-        if isinstance(document.value, dict) and isinstance(
-            document.value.get("package_name"), str
-        ):
+        if isinstance(document.value, dict) and isinstance(document.value.get("package_name"), str):
             result.package_name = result.package_name or document.value["package_name"]
     else:
         result.findings.append(_wrong_shape(document))
@@ -151,9 +129,7 @@ def _is_prose(text: str, label: str) -> bool:
         except DocumentError as exc:
             return "more text after" in exc.findings[0].message
         return False
-    return (
-        _HAS_FENCE.search(text) is not None or _QUOTED_NAME_KEY.search(text) is not None
-    )
+    return _HAS_FENCE.search(text) is not None or _QUOTED_NAME_KEY.search(text) is not None
 
 
 def _designs(document: Document) -> Iterator[Path]:
@@ -173,15 +149,9 @@ def _wrong_shape(document: Document) -> Finding:
     if value is None:
         return Finding("plan-empty", "the document is empty", where=document.where(()))
     if isinstance(value, dict) and "designs" in value:
-        return Finding(
-            "plan-shape",
-            "`designs` must be a list of designs",
-            where=document.where(("designs",)),
-        )
+        return Finding("plan-shape", "`designs` must be a list of designs", where=document.where(("designs",)))
     if value == []:
-        return Finding(
-            "plan-empty", "the list of designs is empty", where=document.where(())
-        )
+        return Finding("plan-empty", "the list of designs is empty", where=document.where(()))
     words = "not a plan: expected {designs: [...]}, a list of designs, or one design with an extension_name"
     return Finding("plan-shape", words, where=document.where(()))
 
@@ -192,27 +162,14 @@ def _beside_designs(document: Document) -> Iterator[Finding]:
     if not isinstance(value, dict) or not isinstance(value.get("designs"), list):
         return
     if not value["designs"]:
-        yield Finding(
-            "plan-empty",
-            "the list of designs is empty",
-            where=document.where(("designs",)),
-        )
+        yield Finding("plan-empty", "the list of designs is empty", where=document.where(("designs",)))
     for key in value:
         if key not in ("designs", "package_name", "$schema"):
             words = f"unknown key {key!r} beside `designs`"
             fix = "known keys: designs, package_name"
-            yield Finding(
-                "document-unknown-key",
-                words,
-                where=document.where((key,), key=True),
-                fix=fix,
-            )
+            yield Finding("document-unknown-key", words, where=document.where((key,), key=True), fix=fix)
     if not isinstance(value.get("package_name", ""), str):
-        yield Finding(
-            "document-wrong-type",
-            "must be a text",
-            where=document.where(("package_name",)),
-        )
+        yield Finding("document-wrong-type", "must be a text", where=document.where(("package_name",)))
 
 
 # --------------------------------------------------------------------------- a model's answer
@@ -222,10 +179,7 @@ def _collect_blocks(result: Source, text: str, label: str) -> None:
     """Read every block of designs in prose; a design that is mentioned and not read is an error."""
     covered: list[tuple[int, int]] = []
     blocks: list[Document] = []
-    for document, start, end in [
-        *_json_values(text, label),
-        *_yaml_fences(text, label, covered),
-    ]:
+    for document, start, end in [*_json_values(text, label), *_yaml_fences(text, label, covered)]:
         if any(first <= start < last for first, last in covered):
             continue
         if _looks_like_designs(document.value):
@@ -242,25 +196,21 @@ def _collect_blocks(result: Source, text: str, label: str) -> None:
             entry = Entry(block, path)
             first = names.setdefault(entry.name, entry)
             if first is not entry and first.document is not block:
-                words = f"two blocks define {entry.name!r}: at lines {first.document.marks[()][0]} and {block.marks[()][0]}"
-                fix = "keep the block that is meant"
-                result.findings.append(
-                    Finding("plan-ambiguous", words, where=block.where(path), fix=fix)
+                words = (
+                    f"two blocks define {entry.name!r}: at lines {first.document.marks[()][0]} and {block.marks[()][0]}"
                 )
+                fix = "keep the block that is meant"
+                result.findings.append(Finding("plan-ambiguous", words, where=block.where(path), fix=fix))
             result.entries.append(entry)
         result.findings += _beside_designs(block)
-        if isinstance(block.value, dict) and isinstance(
-            block.value.get("package_name"), str
-        ):
+        if isinstance(block.value, dict) and isinstance(block.value.get("package_name"), str):
             result.package_name = result.package_name or block.value["package_name"]
 
 
 def _looks_like_designs(value: object) -> bool:
     if isinstance(value, dict):
         return "extension_name" in value or isinstance(value.get("designs"), list)
-    return isinstance(value, list) and any(
-        isinstance(v, dict) and "extension_name" in v for v in value
-    )
+    return isinstance(value, list) and any(isinstance(v, dict) and "extension_name" in v for v in value)
 
 
 def _json_values(text: str, label: str) -> Iterator[tuple[Document, int, int]]:
@@ -278,23 +228,15 @@ def _json_values(text: str, label: str) -> Iterator[tuple[Document, int, int]]:
         position = end if _looks_like_designs(document.value) else match.start() + 1
 
 
-def _yaml_fences(
-    text: str, label: str, covered: list[tuple[int, int]]
-) -> Iterator[tuple[Document, int, int]]:
+def _yaml_fences(text: str, label: str, covered: list[tuple[int, int]]) -> Iterator[tuple[Document, int, int]]:
     """Yield the fenced blocks that say they are YAML, or say nothing and are."""
     for match in _FENCE.finditer(text):
-        inside = any(
-            first < match.end(2) and match.start(2) < last for first, last in covered
-        )
+        inside = any(first < match.end(2) and match.start(2) < last for first, last in covered)
         if inside or match[1].lower() not in ("yaml", "yml", ""):
             continue
         line_offset = text.count("\n", 0, match.start(2))
         try:
-            yield (
-                parse_yaml(match[2], label, line_offset=line_offset),
-                match.start(2),
-                match.end(2),
-            )
+            yield (parse_yaml(match[2], label, line_offset=line_offset), match.start(2), match.end(2))
         except DocumentError:
             if match[1]:
                 raise
@@ -309,14 +251,8 @@ def _unread(text: str, label: str, offset: int) -> Finding:
         where=Where(label, line=line),
         fix="give each design as JSON, or in a ```yaml block",
     )
-    fence = next(
-        (m for m in _FENCE.finditer(text) if m.start(2) <= offset < m.end(2)), None
-    )
-    start = (
-        fence.start(2)
-        if fence
-        else max(text.rfind("\n[", 0, offset), text.rfind("\n{", 0, offset)) + 1
-    )
+    fence = next((m for m in _FENCE.finditer(text) if m.start(2) <= offset < m.end(2)), None)
+    start = fence.start(2) if fence else max(text.rfind("\n[", 0, offset), text.rfind("\n{", 0, offset)) + 1
     body = text[start:].lstrip()
     if body[:1] not in ("{", "["):
         return fallback
@@ -324,9 +260,5 @@ def _unread(text: str, label: str, offset: int) -> Finding:
         scan_json(text, label, text.index(body[0], start))
     except DocumentError as exc:
         reason = exc.findings[0]
-        return Finding(
-            "plan-unread",
-            f"this block of designs is not JSON: {reason.message}",
-            where=reason.where,
-        )
+        return Finding("plan-unread", f"this block of designs is not JSON: {reason.message}", where=reason.where)
     return fallback

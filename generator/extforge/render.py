@@ -43,9 +43,7 @@ def template_folder(name: str = "extension") -> Path:
     return Path(str(files("extforge_templates").joinpath(name)))
 
 
-def render_plan(
-    blueprints: list[Blueprint], template: Path | None = None
-) -> dict[str, bytes]:
+def render_plan(blueprints: list[Blueprint], template: Path | None = None) -> dict[str, bytes]:
     """Return every file of the plan: path relative to the target -> bytes.
 
     Args:
@@ -65,9 +63,7 @@ def render_plan(
     return found
 
 
-def render_design(
-    blueprint: Blueprint, template: Path, formats: Mapping[str, str]
-) -> dict[str, bytes]:
+def render_design(blueprint: Blueprint, template: Path, formats: Mapping[str, str]) -> dict[str, bytes]:
     """Return the files of one extension: path relative to its root -> bytes."""
     context = build_context(blueprint, formats)
     with tempfile.TemporaryDirectory(prefix="extforge-") as folder:
@@ -108,18 +104,10 @@ def _copy(template: Path, target: Path, context: dict[str, Any]) -> None:
     try:
         with _quiet_copier():
             copier.run_copy(
-                str(template),
-                target,
-                data=context,
-                defaults=True,
-                overwrite=True,
-                quiet=True,
-                unsafe=False,
+                str(template), target, data=context, defaults=True, overwrite=True, quiet=True, unsafe=False
             )
     except (CopierError, jinja2.TemplateError, OSError, ValueError) as exc:
-        raise TemplateError(
-            f"the template {template.name!r} does not render: {exc}"
-        ) from exc
+        raise TemplateError(f"the template {template.name!r} does not render: {exc}") from exc
 
 
 # --------------------------------------------------------------------------- the context
@@ -128,9 +116,7 @@ def _copy(template: Path, target: Path, context: dict[str, Any]) -> None:
 def build_context(blueprint: Blueprint, formats: Mapping[str, str]) -> dict[str, Any]:
     """Return what the template sees.  Names are identifiers by now; texts are serialised here."""
     layout = _Layout(blueprint)
-    rails = [
-        _rail_context(layout, blueprint, rail, formats) for rail in blueprint.rails
-    ]
+    rails = [_rail_context(layout, blueprint, rail, formats) for rail in blueprint.rails]
     return {
         "name": blueprint.name,
         "version": __version__,
@@ -142,11 +128,7 @@ def build_context(blueprint: Blueprint, formats: Mapping[str, str]) -> dict[str,
         "guards": [rail for rail in rails if rail["does"] == "guard"],
         "shared_parts": layout.shared,
         "verifier_files": layout.verifier_files,
-        "skills": [
-            skill_files(blueprint, skill)
-            for skill in blueprint.skills
-            if not skill.source
-        ],
+        "skills": [skill_files(blueprint, skill) for skill in blueprint.skills if not skill.source],
     }
 
 
@@ -170,31 +152,21 @@ class _Layout:
             shared.append(("inputs", self.inputs))
         if any(tool.format for tool in blueprint.tools):
             shared.append(("artifact", self.artifact))
-        if formats & {"pdf", "png"} and any(
-            tool.format in ("pdf", "png") for tool in blueprint.tools
-        ):
+        if formats & {"pdf", "png"} and any(tool.format in ("pdf", "png") for tool in blueprint.tools):
             shared.append(("fonts", self.fonts))
         if blueprint.rails:
             shared.append(("calls", self.calls))
-        if any(
-            rail.does in ("audit", "budget", "reminder") for rail in blueprint.rails
-        ):
+        if any(rail.does in ("audit", "budget", "reminder") for rail in blueprint.rails):
             shared.append(("state", self.state))
         self.shared = [
-            {
-                "skeleton": skeleton,
-                "path": _path(module),
-                "modules": self.modules(module, module),
-            }
+            {"skeleton": skeleton, "path": _path(module), "modules": self.modules(module, module)}
             for skeleton, module in shared
         ]
         self.verifier_files = []
         if formats:
             for file_name, text in bundle(tuple(sorted(formats))).items():
-                self.verifier_files.append(
-                    {"path": f"{_path(self.verify)}/{file_name}", "text": text}
-                )
-        modules = [part.module for part in (*blueprint.tools, *blueprint.rails)]
+                self.verifier_files.append({"path": f"{_path(self.verify)}/{file_name}", "text": text})
+        modules = [tool.module for tool in blueprint.tools] + [rail.module for rail in blueprint.rails]
         modules += [module for _, module in shared]
         packages = {package for module in modules for package in _parents(module)}
         self.packages = sorted(packages)
@@ -272,9 +244,7 @@ def _tool_context(layout: _Layout, tool: Tool) -> dict[str, Any]:
     }
 
 
-def _rail_context(
-    layout: _Layout, blueprint: Blueprint, rail: Rail, formats: Mapping[str, str]
-) -> dict[str, Any]:
+def _rail_context(layout: _Layout, blueprint: Blueprint, rail: Rail, formats: Mapping[str, str]) -> dict[str, Any]:
     options = dict(rail.options)
     data: dict[str, Any] = {"class": rail.class_name, "options": options}
     if rail.does == "guard":
@@ -310,11 +280,7 @@ def build_manifest(blueprint: Blueprint) -> dict[str, Any]:
         resources["tools"] = [_resource(prefix, tool) for tool in blueprint.tools]
     if blueprint.skills:
         resources["skills"] = {"dirs": ["skills/"]}
-    patch = {
-        key: value
-        for key, value in design.harness_config_patch.items()
-        if key != "resources"
-    }
+    patch = {key: value for key, value in design.harness_config_patch.items() if key != "resources"}
     own: dict[str, Any] = {
         "schema_version": "harness_config.v0.1",
         "id": blueprint.name,
@@ -328,37 +294,21 @@ def build_manifest(blueprint: Blueprint) -> dict[str, Any]:
         "depends_on": list(design.depends_on),
         "applies_to": list(design.applies_to),
         "tools": [
-            {
-                "name": t.name,
-                "does": t.does,
-                "mutation": t.mutation,
-                **({"format": t.format} if t.format else {}),
-            }
+            {"name": t.name, "does": t.does, "mutation": t.mutation, **({"format": t.format} if t.format else {})}
             for t in blueprint.tools
         ],
         "rails": [{"class": r.class_name, "does": r.does} for r in blueprint.rails],
         "skills": [skill.name for skill in blueprint.skills],
         "generator": f"extforge {__version__}",
     }
-    return {
-        **own,
-        **patch,
-        "resources": resources,
-        "metadata": {**metadata, "extension": extension},
-    }
+    return {**own, **patch, "resources": resources, "metadata": {**metadata, "extension": extension}}
 
 
 def _resource(prefix: str, part: Tool | Rail) -> dict[str, str]:
-    return {
-        "type": "package",
-        "module": f"{prefix}.{part.module}",
-        "class": part.class_name,
-    }
+    return {"type": "package", "module": f"{prefix}.{part.module}", "class": part.class_name}
 
 
 def _requirements_text(blueprint: Blueprint) -> str:
-    wanted = {
-        line for tool in blueprint.tools for line in _REQUIREMENTS.get(tool.format, ())
-    }
+    wanted = {line for tool in blueprint.tools for line in _REQUIREMENTS.get(tool.format, ())}
     wanted |= {line.replace(" ", "") for line in blueprint.design.requirements}
     return "".join(f"{line}\n" for line in sorted(wanted, key=str.lower))

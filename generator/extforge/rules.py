@@ -10,17 +10,10 @@ import posixpath
 import re
 from typing import TYPE_CHECKING
 
-from extforge.naming import (
-    GENERIC_NAMES,
-    LONGEST_NAME,
-    is_class_name,
-    is_module_path,
-    is_snake_case,
-    reserved_reason,
-)
+from extforge.naming import GENERIC_NAMES, LONGEST_NAME, is_class_name, is_module_path, is_snake_case, reserved_reason
 from extforge_harness.documents import suggest
-from extforge_harness.host.names import RESERVED_FILES, RESERVED_SKILL_FOLDERS
 from extforge_verifiers.findings import Finding, Severity
+from extforge_verifiers.hostnames import HIDDEN_SKILL_FOLDERS, RESERVED_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,13 +30,8 @@ KINDS = ("capability", "constraint")
 LONGEST_TEXT = 50_000  # characters
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _RUNTIME_ROOT = re.compile(r"runtime_extensions/[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-_NEEDLESS = re.compile(
-    r"(readme|install(ation)?|changelog|changes|contributing|license)(\.\w+)?",
-    re.IGNORECASE,
-)
-_REQUIREMENT = re.compile(
-    r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9,._-]+\])?\s*(>=\s*[0-9][0-9A-Za-z.]*)?"
-)
+_NEEDLESS = re.compile(r"(readme|install(ation)?|changelog|changes|contributing|license)(\.\w+)?", re.IGNORECASE)
+_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9,._-]+\])?\s*(>=\s*[0-9][0-9A-Za-z.]*)?")
 
 
 def problem(
@@ -78,13 +66,9 @@ def _check_texts(entry: Entry) -> Iterator[Finding]:
     for path, text, is_key in _texts(entry.value, ()):
         if match := _CONTROL.search(text):
             words = f"the text has a control character (U+{ord(match[0]):04X}) at position {match.start() + 1}"
-            yield problem(
-                entry, "plan-text-character", words, *path, fix="remove it", key=is_key
-            )
+            yield problem(entry, "plan-text-character", words, *path, fix="remove it", key=is_key)
         if len(text) > LONGEST_TEXT:
-            words = (
-                f"the text has {len(text):,} characters; {LONGEST_TEXT:,} are allowed"
-            )
+            words = f"the text has {len(text):,} characters; {LONGEST_TEXT:,} are allowed"
             yield problem(entry, "plan-text-too-long", words, *path, key=is_key)
 
 
@@ -112,45 +96,17 @@ def _check_name(entry: Entry, design: ExtensionDesign) -> Iterator[Finding]:
         words = f"the name has {len(name)} characters; {LONGEST_NAME} are allowed"
         yield problem(entry, "plan-name-invalid", words, *path)
     elif reason := reserved_reason(name):
-        yield problem(
-            entry,
-            "plan-name-reserved",
-            f"{name!r} {reason}",
-            *path,
-            fix="choose another name",
-        )
+        yield problem(entry, "plan-name-reserved", f"{name!r} {reason}", *path, fix="choose another name")
     elif GENERIC_NAMES.fullmatch(name):
         words = f"{name!r} does not say what the extension is for"
-        yield problem(
-            entry,
-            "plan-name-generic",
-            words,
-            *path,
-            fix=_better_name(design),
-            warn=True,
-        )
+        yield problem(entry, "plan-name-generic", words, *path, fix=_better_name(design), warn=True)
     if not design.gap_id.strip():
-        yield problem(
-            entry, "plan-gap-id-missing", "gap_id is empty", "gap_id", warn=True
-        )
+        yield problem(entry, "plan-gap-id-missing", "gap_id is empty", "gap_id", warn=True)
 
 
 def _better_name(design: ExtensionDesign) -> str:
     words = re.findall(r"[a-z][a-z0-9]+", design.description.lower())
-    skip = {
-        "the",
-        "and",
-        "for",
-        "with",
-        "that",
-        "this",
-        "from",
-        "into",
-        "write",
-        "create",
-        "generate",
-        "make",
-    }
+    skip = {"the", "and", "for", "with", "that", "this", "from", "into", "write", "create", "generate", "make"}
     good = [w for w in words if w not in skip][:3]
     example = "_".join(good) if len(good) > 1 else "quarterly_sales_deck"
     return f"keep the goal's own words, for example {example!r}"
@@ -159,41 +115,25 @@ def _better_name(design: ExtensionDesign) -> str:
 def _check_kind(entry: Entry, design: ExtensionDesign) -> Iterator[Finding]:
     if design.kind not in KINDS:
         fix = suggest(design.kind, list(KINDS)) or "use 'capability' or 'constraint'"
-        yield problem(
-            entry,
-            "plan-kind-unknown",
-            f"{_shown(design.kind)} is not a kind",
-            "kind",
-            fix=fix,
-        )
+        yield problem(entry, "plan-kind-unknown", f"{_shown(design.kind)} is not a kind", "kind", fix=fix)
     if design.kind == "constraint" and "rail" not in design.components:
         words = "a constraint acts through a rail, and this one has none"
-        yield problem(
-            entry, "plan-constraint-without-rail", words, "components", fix="add 'rail'"
-        )
+        yield problem(entry, "plan-constraint-without-rail", words, "components", fix="add 'rail'")
     if design.applies_to and design.kind != "constraint":
         words = "applies_to has a meaning on a constraint only"
-        yield problem(
-            entry, "plan-applies-to-on-capability", words, "applies_to", key=True
-        )
+        yield problem(entry, "plan-applies-to-on-capability", words, "applies_to", key=True)
 
 
 def _check_components(entry: Entry, design: ExtensionDesign) -> Iterator[Finding]:
     if not design.components:
         yield problem(
-            entry,
-            "plan-components-empty",
-            "there is no component",
-            "components",
-            fix="list rail, tool or skill",
+            entry, "plan-components-empty", "there is no component", "components", fix="list rail, tool or skill"
         )
     for index, component in enumerate(design.components):
         if component not in COMPONENTS:
             fix = suggest(component, list(COMPONENTS)) or "use rail, tool or skill"
             words = f"{_shown(component)} is not a component"
-            yield problem(
-                entry, "plan-component-unknown", words, "components", index, fix=fix
-            )
+            yield problem(entry, "plan-component-unknown", words, "components", index, fix=fix)
         elif component in design.components[:index]:
             words = f"{component!r} is listed twice"
             yield problem(entry, "plan-component-duplicate", words, "components", index)
@@ -208,56 +148,30 @@ def _check_file_plan(entry: Entry, design: ExtensionDesign) -> Iterator[Finding]
     standard = f"openjiuwen/extensions/harness/{name}"
     root = plan.root if plan.root is not None else standard
     parent, _, last = root.rstrip("/").rpartition("/")
-    if root.rstrip("/") != standard and not (
-        last == name and _RUNTIME_ROOT.fullmatch(parent)
-    ):
+    if root.rstrip("/") != standard and not (last == name and _RUNTIME_ROOT.fullmatch(parent)):
         words = f"root {_shown(root)} is neither {standard} nor runtime_extensions/<session_id>/{name}"
-        yield problem(
-            entry,
-            "plan-file-plan-root",
-            words,
-            "file_plan",
-            "root",
-            fix=f"use {standard}",
-        )
+        yield problem(entry, "plan-file-plan-root", words, "file_plan", "root", fix=f"use {standard}")
         root = standard
-    if (
-        plan.manifest is not None
-        and plan.manifest != f"{root.rstrip('/')}/harness_config.yaml"
-    ):
+    if plan.manifest is not None and plan.manifest != f"{root.rstrip('/')}/harness_config.yaml":
         words = f"manifest {_shown(plan.manifest)} is not <root>/harness_config.yaml"
         yield problem(entry, "plan-file-plan-manifest", words, "file_plan", "manifest")
     for key, value in (plan.model_extra or {}).items():
         paths = [value] if isinstance(value, str) else value
-        if not isinstance(paths, list) or not all(
-            isinstance(item, str) for item in paths
-        ):
+        if not isinstance(paths, list) or not all(isinstance(item, str) for item in paths):
             words = "must be a path or a list of paths"
             yield problem(entry, "plan-file-plan-path", words, "file_plan", key)
             continue
         for index, path in enumerate(paths):
-            at = (
-                ("file_plan", key)
-                if isinstance(value, str)
-                else ("file_plan", key, index)
-            )
+            at = ("file_plan", key) if isinstance(value, str) else ("file_plan", key, index)
             inside = path.removeprefix(root.rstrip("/") + "/")
-            if words := _path_problem(inside):
-                yield problem(
-                    entry, "plan-file-plan-path", f"{_shown(path)} {words}", *at
-                )
+            if reason := _path_problem(inside):
+                yield problem(entry, "plan-file-plan-path", f"{_shown(path)} {reason}", *at)
             elif inside in RESERVED_FILES:
                 words = f"{inside!r} changes what the host loads"
-                yield problem(
-                    entry, "plan-file-reserved", words, *at, fix="use another name"
-                )
-            elif inside.startswith("skills/") and _NEEDLESS.fullmatch(
-                posixpath.basename(inside)
-            ):
+                yield problem(entry, "plan-file-reserved", words, *at, fix="use another name")
+            elif inside.startswith("skills/") and _NEEDLESS.fullmatch(posixpath.basename(inside)):
                 words = f"{inside!r} is for people, not for the skill"
-                yield problem(
-                    entry, "plan-file-needless", words, *at, fix="leave it out"
-                )
+                yield problem(entry, "plan-file-needless", words, *at, fix="leave it out")
 
 
 def _path_problem(path: str) -> str | None:
@@ -267,14 +181,8 @@ def _path_problem(path: str) -> str | None:
         return "has backslashes; write paths with /"
     for part in path.rstrip("/").split("/"):
         if part in ("", ".", ".."):
-            return (
-                "leaves the extension's root" if part == ".." else "has an empty step"
-            )
-        if (
-            re.search(r'[<>:"|?*\x00-\x1f]', part)
-            or part.endswith((" ", "."))
-            or reserved_reason(part)
-        ):
+            return "leaves the extension's root" if part == ".." else "has an empty step"
+        if re.search(r'[<>:"|?*\x00-\x1f]', part) or part.endswith((" ", ".")) or reserved_reason(part):
             return "has a name that not every system allows"
     return None
 
@@ -288,36 +196,20 @@ def _check_patch(entry: Entry, design: ExtensionDesign) -> Iterator[Finding]:
     for key in resources:
         if key not in ("rails", "tools", "skills"):
             fix = suggest(key, ["rails", "tools", "skills"])
-            yield problem(
-                entry,
-                "plan-patch-shape",
-                f"unknown resource {key!r}",
-                *at,
-                key,
-                fix=fix,
-                key=True,
-            )
+            yield problem(entry, "plan-patch-shape", f"unknown resource {key!r}", *at, key, fix=fix, key=True)
     for field, component in (("rails", "rail"), ("tools", "tool")):
         items = resources.get(field)
         if items is None:
             continue
         if not isinstance(items, list):
-            yield problem(
-                entry, "plan-patch-shape", f"{field} must be a list", *at, field
-            )
+            yield problem(entry, "plan-patch-shape", f"{field} must be a list", *at, field)
             continue
         if items and component not in design.components:
-            words = (
-                f"the patch has {field}, but {component!r} is not among the components"
-            )
-            yield problem(
-                entry, "plan-components-disagree", words, *at, field, key=True
-            )
+            words = f"the patch has {field}, but {component!r} is not among the components"
+            yield problem(entry, "plan-components-disagree", words, *at, field, key=True)
         if not items and component in design.components:
             words = f"{component!r} is a component, but the patch has no {field}"
-            yield problem(
-                entry, "plan-components-disagree", words, *at, field, key=True
-            )
+            yield problem(entry, "plan-components-disagree", words, *at, field, key=True)
         for index, item in enumerate(items):
             yield from _check_resource(entry, design, (*at, field, index), item)
     yield from _check_skill_dirs(entry, design, resources.get("skills"))
@@ -333,25 +225,14 @@ def _check_resource(
     entry: Entry, design: ExtensionDesign, at: tuple[str | int, ...], item: object
 ) -> Iterator[Finding]:
     if not isinstance(item, dict):
-        yield problem(
-            entry,
-            "plan-patch-shape",
-            "must be a mapping with type, module and class",
-            *at,
-        )
+        yield problem(entry, "plan-patch-shape", "must be a mapping with type, module and class", *at)
         return
     prefix = f"{MODULE_PREFIX}.{design.extension_name}."
     if item.get("type", "package") != "package":
         words = f"type {_shown(item.get('type'))} is not allowed; only 'package' loads from the extension"
-        yield problem(
-            entry, "plan-patch-type", words, *at, "type", fix="use type: package"
-        )
+        yield problem(entry, "plan-patch-type", words, *at, "type", fix="use type: package")
     module, cls = item.get("module"), item.get("class")
-    if (
-        not isinstance(module, str)
-        or not module.startswith(prefix)
-        or not is_module_path(module[len(prefix) :])
-    ):
+    if not isinstance(module, str) or not module.startswith(prefix) or not is_module_path(module[len(prefix) :]):
         words = f"module {_shown(module)} is not a module of this extension"
         fix = f"start it with {prefix} followed by identifiers"
         yield problem(entry, "plan-patch-module", words, *at, "module", fix=fix)
@@ -364,9 +245,7 @@ def _check_resource(
             yield problem(entry, "plan-patch-shape", words, *at, key, key=True)
 
 
-def _check_skill_dirs(
-    entry: Entry, design: ExtensionDesign, skills: object
-) -> Iterator[Finding]:
+def _check_skill_dirs(entry: Entry, design: ExtensionDesign, skills: object) -> Iterator[Finding]:
     at = ("harness_config_patch", "resources", "skills")
     if skills is None:
         return
@@ -375,31 +254,14 @@ def _check_skill_dirs(
         yield problem(entry, "plan-components-disagree", words, *at, key=True)
     dirs = skills.get("dirs") if isinstance(skills, dict) else None
     if not isinstance(dirs, list) or not all(isinstance(item, str) for item in dirs):
-        yield problem(
-            entry, "plan-patch-shape", "skills must be {dirs: [a folder, ...]}", *at
-        )
+        yield problem(entry, "plan-patch-shape", "skills must be {dirs: [a folder, ...]}", *at)
         return
     for index, folder in enumerate(dirs):
-        if words := _path_problem(folder):
-            yield problem(
-                entry,
-                "plan-patch-skills-dir",
-                f"{_shown(folder)} {words}",
-                *at,
-                "dirs",
-                index,
-            )
+        if reason := _path_problem(folder):
+            yield problem(entry, "plan-patch-skills-dir", f"{_shown(folder)} {reason}", *at, "dirs", index)
         elif posixpath.normpath(folder) != "skills":
             words = f"skills are made below skills/, not {_shown(folder)}"
-            yield problem(
-                entry,
-                "plan-patch-skills-dir",
-                words,
-                *at,
-                "dirs",
-                index,
-                fix="use skills/",
-            )
+            yield problem(entry, "plan-patch-skills-dir", words, *at, "dirs", index, fix="use skills/")
 
 
 def _check_skill_source(entry: Entry, design: ExtensionDesign) -> Iterator[Finding]:
@@ -408,13 +270,7 @@ def _check_skill_source(entry: Entry, design: ExtensionDesign) -> Iterator[Findi
         return
     if not re.fullmatch(r"community:[A-Za-z0-9][A-Za-z0-9._-]{0,127}", source):
         words = f"{_shown(source)} is not a skill source"
-        yield problem(
-            entry,
-            "plan-skill-source-invalid",
-            words,
-            "skill_source",
-            fix="write community:<skill>",
-        )
+        yield problem(entry, "plan-skill-source-invalid", words, "skill_source", fix="write community:<skill>")
     elif "skill" not in design.components:
         words = "a skill source is given, but 'skill' is not among the components"
         yield problem(entry, "plan-skill-source-without-skill", words, "skill_source")
@@ -424,88 +280,50 @@ def _check_own_fields(entry: Entry, design: ExtensionDesign) -> Iterator[Finding
     for index, text in enumerate(design.requirements):
         if not _REQUIREMENT.fullmatch(text):
             words = f"{_shown(text)} is not a requirement of the form name or name>=1.0"
-            yield problem(
-                entry, "plan-requirement-invalid", words, "requirements", index
-            )
+            yield problem(entry, "plan-requirement-invalid", words, "requirements", index)
     for index, skill in enumerate(design.skills):
         if skill.name is not None:
             yield from _check_skill_name(entry, skill.name, ("skills", index, "name"))
         for name in skill.references:
             if _path_problem(name) or "/" in name or not name.endswith((".md", ".txt")):
                 words = f"{_shown(name)} is not the name of a .md or .txt file"
-                yield problem(
-                    entry,
-                    "plan-file-plan-path",
-                    words,
-                    "skills",
-                    index,
-                    "references",
-                    name,
-                    key=True,
-                )
+                yield problem(entry, "plan-file-plan-path", words, "skills", index, "references", name, key=True)
             elif _NEEDLESS.fullmatch(name):
                 words = f"{name!r} is for people, not for the skill"
-                yield problem(
-                    entry,
-                    "plan-file-needless",
-                    words,
-                    "skills",
-                    index,
-                    "references",
-                    name,
-                    key=True,
-                )
+                yield problem(entry, "plan-file-needless", words, "skills", index, "references", name, key=True)
         for number, path in enumerate(skill.assets):
-            if words := _path_problem(path):
+            if reason := _path_problem(path):
                 at = ("skills", index, "assets", number)
-                yield problem(
-                    entry, "plan-file-plan-path", f"{_shown(path)} {words}", *at
-                )
+                yield problem(entry, "plan-file-plan-path", f"{_shown(path)} {reason}", *at)
 
 
-def _check_skill_name(
-    entry: Entry, name: str, at: tuple[str | int, ...]
-) -> Iterator[Finding]:
-    if (
-        not re.fullmatch(r"[a-z0-9]+(?:[_-][a-z0-9]+)*", name)
-        or len(name) > LONGEST_NAME
-    ):
+def _check_skill_name(entry: Entry, name: str, at: tuple[str | int, ...]) -> Iterator[Finding]:
+    if not re.fullmatch(r"[a-z0-9]+(?:[_-][a-z0-9]+)*", name) or len(name) > LONGEST_NAME:
         words = f"{_shown(name)} is not a skill name"
         fix = "use a-z, 0-9 and single - or _ between them, at most 64 characters"
         yield problem(entry, "plan-skill-name-invalid", words, *at, fix=fix)
-    elif name in RESERVED_SKILL_FOLDERS or reserved_reason(name):
+    elif name in HIDDEN_SKILL_FOLDERS or reserved_reason(name):
         words = f"the host passes over skill folders named {name!r}"
-        yield problem(
-            entry, "plan-skill-name-reserved", words, *at, fix="choose another name"
-        )
+        yield problem(entry, "plan-skill-name-reserved", words, *at, fix="choose another name")
 
 
 # --------------------------------------------------------------------------- designs together
 
 
-def check_relations(
-    designs: list[tuple[Entry, ExtensionDesign]], existing: Mapping[str, str]
-) -> Iterator[Finding]:
+def check_relations(designs: list[tuple[Entry, ExtensionDesign]], existing: Mapping[str, str]) -> Iterator[Finding]:
     """Yield what is wrong between designs.
 
     Args:
         designs: the designs of the plan, in its order.
         existing: extensions that are already in the target, name -> kind.
     """
-    kinds = {
-        **existing,
-        **{design.extension_name: design.kind for _, design in designs},
-    }
+    kinds = {**existing, **{design.extension_name: design.kind for _, design in designs}}
     first_by_name: dict[str, Entry] = {}
     first_by_gap: dict[str, Entry] = {}
     for entry, design in designs:
         folded = design.extension_name.casefold()
         if folded in first_by_name:
-            line = (
-                first_by_name[folded]
-                .document.where((*first_by_name[folded].path, "extension_name"))
-                .line
-            )
+            line = first_by_name[folded].document.where((*first_by_name[folded].path, "extension_name")).line
             words = f"two designs are named {design.extension_name!r} (the first at line {line})"
             yield problem(entry, "plan-name-duplicate", words, "extension_name")
         first_by_name.setdefault(folded, entry)
@@ -518,24 +336,15 @@ def check_relations(
     yield from _check_cycles(designs)
 
 
-def _check_references(
-    entry: Entry, design: ExtensionDesign, kinds: Mapping[str, str]
-) -> Iterator[Finding]:
-    for field, names in (
-        ("depends_on", design.depends_on),
-        ("applies_to", design.applies_to),
-    ):
+def _check_references(entry: Entry, design: ExtensionDesign, kinds: Mapping[str, str]) -> Iterator[Finding]:
+    for field, names in (("depends_on", design.depends_on), ("applies_to", design.applies_to)):
         code = f"plan-{field.replace('_', '-')}"
         for index, name in enumerate(names):
             at = (field, index)
             if name == design.extension_name:
-                yield problem(
-                    entry, f"{code}-self", f"{field} names the design itself", *at
-                )
+                yield problem(entry, f"{code}-self", f"{field} names the design itself", *at)
             elif name in names[:index]:
-                yield problem(
-                    entry, f"{code}-duplicate", f"{field} names {name!r} twice", *at
-                )
+                yield problem(entry, f"{code}-duplicate", f"{field} names {name!r} twice", *at)
             elif name not in kinds:
                 fix = suggest(name, sorted(kinds))
                 words = f"{field} names {_shown(name)}, which is neither in this plan nor in the target"
@@ -553,15 +362,11 @@ def _check_cycles(designs: list[tuple[Entry, ExtensionDesign]]) -> Iterator[Find
         found = _find_cycle(design.extension_name, edges, trail, set())
         if found and frozenset(found) not in reported:
             reported.add(frozenset(found))
-            words = "depends_on goes round in a circle: " + " -> ".join(
-                [*found, found[0]]
-            )
+            words = "depends_on goes round in a circle: " + " -> ".join([*found, found[0]])
             yield problem(entry, "plan-depends-on-cycle", words, "depends_on")
 
 
-def _find_cycle(
-    name: str, edges: Mapping[str, list[str]], trail: list[str], done: set[str]
-) -> list[str]:
+def _find_cycle(name: str, edges: Mapping[str, list[str]], trail: list[str], done: set[str]) -> list[str]:
     if name in trail:
         cycle = trail[trail.index(name) :]
         return cycle if len(cycle) > 1 else []
@@ -577,9 +382,5 @@ def _find_cycle(
 
 
 def _shown(value: object) -> str:
-    text = (
-        ascii(value)
-        if isinstance(value, str) and not value.isprintable()
-        else repr(value)
-    )
+    text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
     return text if len(text) <= 70 else f"{text[:67]}..."

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 __all__ = ["sample_inputs"]
 
-_TABLE = {
+_TABLE: dict[str, Any] = {
     "headers": ["Region", "Q2", "Q3", "Growth"],
     "rows": [
         ["华东 East", 1280, 1416, "10.6%"],
@@ -22,10 +22,7 @@ _CHART = {
     "type": "bar",
     "title": "Revenue by region (CNY 10,000)",
     "categories": ["华东", "华北", "华南", "海外"],
-    "series": [
-        {"name": "Q2", "values": [1280, 960, 1120, 430]},
-        {"name": "Q3", "values": [1416, 1008, 1299, 551]},
-    ],
+    "series": [{"name": "Q2", "values": [1280, 960, 1120, 430]}, {"name": "Q3", "values": [1416, 1008, 1299, 551]}],
 }
 
 
@@ -53,17 +50,10 @@ def _pptx(title: str, options: dict[str, Any]) -> dict[str, Any]:
             "notes": "Start with the growth figure, then the renewals.",
         },
         {"title": "Revenue by region 区域收入", "chart": _CHART},
-        {
-            "title": "Figures 数据明细",
-            "bullets": ["All regions grew", "Abroad from a small base"],
-            "table": _TABLE,
-        },
+        {"title": "Figures 数据明细", "bullets": ["All regions grew", "Abroad from a small base"], "table": _TABLE},
     ]
     wanted = int(options.get("minimum", {}).get("slides", 0))
-    slides += [
-        {"title": f"Appendix {n}", "bullets": ["Further detail"]}
-        for n in range(1, wanted - len(slides))
-    ]
+    slides += [{"title": f"Appendix {n}", "bullets": ["Further detail"]} for n in range(1, wanted - len(slides))]
     return {"title": title, "subtitle": "Third quarter 第三季度", "slides": slides}
 
 
@@ -82,10 +72,7 @@ def _prose(title: str, options: dict[str, Any]) -> dict[str, Any]:
                 "bullets": ["All regions grew", "Costs stayed flat 成本持平"],
             },
             {"heading": "Figures 数据", "level": 2, "table": _TABLE},
-            {
-                "heading": "Next steps 下一步",
-                "numbered": ["Close the October renewals", "Review pricing abroad"],
-            },
+            {"heading": "Next steps 下一步", "numbered": ["Close the October renewals", "Review pricing abroad"]},
         ],
     }
 
@@ -95,40 +82,22 @@ def _xlsx(title: str, options: dict[str, Any]) -> dict[str, Any]:
         {
             "name": "Revenue 收入",
             "headers": ["Region", "Q2", "Q3", "Growth"],
-            "rows": [
-                [row[0], row[1], row[2], {"formula": f"=C{n}/B{n}-1"}]
-                for n, row in enumerate(_TABLE["rows"], 2)
-            ],
+            "rows": [[row[0], row[1], row[2], {"formula": f"=C{n}/B{n}-1"}] for n, row in enumerate(_TABLE["rows"], 2)],
             "formats": {"Q2": "#,##0", "Q3": "#,##0", "Growth": "0.0%"},
             "totals": ["Q2", "Q3"],
-            "chart": {
-                "type": "bar",
-                "title": "Revenue",
-                "labels": "Region",
-                "values": ["Q2", "Q3"],
-            },
+            "chart": {"type": "bar", "title": "Revenue", "labels": "Region", "values": ["Q2", "Q3"]},
         },
-        {
-            "name": "Notes",
-            "headers": ["Topic", "Note"],
-            "rows": [["Source", "Finance system"], ["状态", "已核对"]],
-        },
+        {"name": "Notes", "headers": ["Topic", "Note"], "rows": [["Source", "Finance system"], ["状态", "已核对"]]},
     ]
     wanted = int(options.get("minimum", {}).get("sheets", 0))
-    sheets += [
-        {"name": f"Sheet {n}", "headers": ["A"], "rows": [[1]]}
-        for n in range(len(sheets), wanted)
-    ]
+    sheets += [{"name": f"Sheet {n}", "headers": ["A"], "rows": [[1]]} for n in range(len(sheets), wanted)]
     return {"title": title, "sheets": sheets}
 
 
 def _json(title: str, options: dict[str, Any]) -> dict[str, Any]:
     data: dict[str, Any] = {"title": title, "status": "ok", "状态": "正常", "total": 3}
     for pointer in options.get("required_keys", []):
-        steps = [
-            step.replace("~1", "/").replace("~0", "~")
-            for step in pointer.lstrip("/").split("/")
-        ]
+        steps = [step.replace("~1", "/").replace("~0", "~") for step in pointer.lstrip("/").split("/")]
         place = data
         for step in steps[:-1]:
             place = place.setdefault(step, {})
@@ -140,17 +109,8 @@ def _json(title: str, options: dict[str, Any]) -> dict[str, Any]:
 
 def _png(title: str, options: dict[str, Any]) -> dict[str, Any]:
     minimum = options.get("minimum", {})
-    size = {
-        key: minimum[key] for key in ("width", "height") if minimum.get(key, 0) >= 200
-    }
+    size = {key: minimum[key] for key in ("width", "height") if minimum.get(key, 0) >= 200}
     return {"title": title, "chart": _CHART, **size}
 
 
-_CONTENT = {
-    "pptx": _pptx,
-    "docx": _prose,
-    "pdf": _prose,
-    "xlsx": _xlsx,
-    "json": _json,
-    "png": _png,
-}
+_CONTENT = {"pptx": _pptx, "docx": _prose, "pdf": _prose, "xlsx": _xlsx, "json": _json, "png": _png}

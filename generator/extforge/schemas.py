@@ -21,11 +21,7 @@ def schema_of(kind: str) -> dict[str, Any]:
 
 
 def _named(title: str, schema: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **schema,
-        "title": title,
-    }
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": title}
 
 
 def _plan_schema() -> dict[str, Any]:
@@ -36,14 +32,8 @@ def _plan_schema() -> dict[str, Any]:
     definitions = schema.pop("$defs")
     schema["properties"]["$schema"] = {"type": "string"}
     design = {"$ref": "#/$defs/ExtensionDesign"}
-    for name, field in (
-        ("kind", ["capability", "constraint"]),
-        ("components", ["rail", "tool", "skill"]),
-    ):
+    for name, field in (("kind", ["capability", "constraint"]), ("components", ["rail", "tool", "skill"])):
         target = definitions["ExtensionDesign"]["properties"][name]
         (target["items"] if name == "components" else target)["enum"] = field
-    body = {
-        "anyOf": [schema, {"type": "array", "items": design}, design],
-        "$defs": definitions,
-    }
+    body = {"anyOf": [schema, {"type": "array", "items": design}, design], "$defs": definitions}
     return _named("extforge plan", body)

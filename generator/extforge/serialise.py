@@ -1,8 +1,8 @@
-"""Plan text on its way into a tree: always as data, never as structure.
+r"""Plan text on its way into a tree: always as data, never as structure.
 
 Everything free goes through one of these: JSON files that the generated code reads, the manifest, front matter.
 YAML strings are double-quoted JSON strings, which every YAML 1.1 and 1.2 parser reads alike, with one addition:
-`---` is written `\\x2d--`, because openJiuwen's static check splits front matter at the first `---` anywhere, even
+`---` is written `\x2d--`, because openJiuwen's static check splits front matter at the first `---` anywhere, even
 inside a value.
 """
 
@@ -27,12 +27,7 @@ def json_text(value: Any) -> str:
 
 def yaml_string(text: str) -> str:
     """Return `text` as one YAML scalar on one line."""
-    if (
-        _PLAIN.fullmatch(text)
-        and text.lower() not in _YAML_WORDS
-        and "--" not in text
-        and len(text) <= 100
-    ):
+    if _PLAIN.fullmatch(text) and text.lower() not in _YAML_WORDS and "--" not in text and len(text) <= 100:
         return text
     quoted = json.dumps(text, ensure_ascii=False)
     quoted = _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", quoted)
@@ -77,7 +72,5 @@ def _scalar(item: Any) -> str:
     if isinstance(item, str):
         return yaml_string(item)
     if isinstance(item, (dict, list)):
-        return json.dumps(
-            item, ensure_ascii=True
-        )  # empty, or a list inside a list: flow style
+        return json.dumps(item, ensure_ascii=True)  # empty, or a list inside a list: flow style
     return json.dumps(item)

@@ -15,18 +15,9 @@ __all__ = ["skill_body", "skill_files"]
 
 def skill_files(blueprint: Blueprint, skill: Skill) -> dict[str, Any]:
     """Return the skill as the template takes it: name, text of SKILL.md, references."""
-    head = front_matter(
-        {"name": skill.name, "description": skill.description, "trigger": skill.trigger}
-    )
-    references = [
-        {"name": name, "text": _ending(text)}
-        for name, text in sorted(skill.spec.references.items())
-    ]
-    return {
-        "name": skill.name,
-        "text": f"{head}\n{skill_body(blueprint, skill)}",
-        "references": references,
-    }
+    head = front_matter({"name": skill.name, "description": skill.description, "trigger": skill.trigger})
+    references = [{"name": name, "text": _ending(text)} for name, text in sorted(skill.spec.references.items())]
+    return {"name": skill.name, "text": f"{head}\n{skill_body(blueprint, skill)}", "references": references}
 
 
 def skill_body(blueprint: Blueprint, skill: Skill) -> str:
@@ -35,35 +26,19 @@ def skill_body(blueprint: Blueprint, skill: Skill) -> str:
     title = skill.name.replace("_", " ").replace("-", " ").capitalize()
     parts = [f"# {title}\n\n{_paragraph(blueprint.description)}\n"]
     parts.append(_section("When", spec.when or [skill.trigger]))
-    parts.append(
-        _section("Steps", spec.steps or _default_steps(blueprint), numbered=True)
-    )
+    parts.append(_section("Steps", spec.steps or _default_steps(blueprint), numbered=True))
     parts.append(_section("Rules", spec.rules or _default_rules(blueprint)))
     parts.append(_section("Examples", spec.examples))
-    parts.append(
-        _section(
-            "Accept the result when", spec.acceptance or _default_acceptance(blueprint)
-        )
-    )
-    parts.append(
-        _section(
-            "Read when needed",
-            [f"`references/{name}`" for name in sorted(spec.references)],
-        )
-    )
-    parts.append(
-        _section("Files that a person provides", [f"`{path}`" for path in spec.assets])
-    )
+    parts.append(_section("Accept the result when", spec.acceptance or _default_acceptance(blueprint)))
+    parts.append(_section("Read when needed", [f"`references/{name}`" for name in sorted(spec.references)]))
+    parts.append(_section("Files that a person provides", [f"`{path}`" for path in spec.assets]))
     return "\n".join(part for part in parts if part)
 
 
 def _section(title: str, items: list[str], *, numbered: bool = False) -> str:
     if not items:
         return ""
-    lines = [
-        f"{f'{i}.' if numbered else '-'} {_item(text)}\n"
-        for i, text in enumerate(items, 1)
-    ]
+    lines = [f"{f'{i}.' if numbered else '-'} {_item(text)}\n" for i, text in enumerate(items, 1)]
     return f"## {title}\n\n{''.join(lines)}"
 
 
@@ -74,9 +49,7 @@ def _item(text: str) -> str:
 
 def _paragraph(text: str) -> str:
     """Return a text whose lines cannot be taken for a heading or the end of front matter."""
-    return re.sub(
-        r"^([ \t]*)(#|---|===|```)", r"\1\\\2", text.strip(), flags=re.MULTILINE
-    )
+    return re.sub(r"^([ \t]*)(#|---|===|```)", r"\1\\\2", text.strip(), flags=re.MULTILINE)
 
 
 def _ending(text: str) -> str:
@@ -84,22 +57,16 @@ def _ending(text: str) -> str:
 
 
 def _default_steps(blueprint: Blueprint) -> list[str]:
-    steps = [
-        "Collect what the task needs; ask for what is missing, and do not invent figures."
-    ]
+    steps = ["Collect what the task needs; ask for what is missing, and do not invent figures."]
     for tool in blueprint.tools:
         names = [f"`{name}`" for name in tool.input_params.get("required", [])]
         if tool.does == "artifact":
             given = ", ".join([*names, "`output_path`"])
-            steps.append(
-                f"Call `{tool.name}` once with {given} (ending in `.{tool.format}`)."
-            )
+            steps.append(f"Call `{tool.name}` once with {given} (ending in `.{tool.format}`).")
         elif tool.does == "report":
             steps.append(f"Call `{tool.name}` to read what has been recorded.")
         else:
-            steps.append(
-                f"Call `{tool.name}`{' with ' + ', '.join(names) if names else ''}."
-            )
+            steps.append(f"Call `{tool.name}`{' with ' + ', '.join(names) if names else ''}.")
     steps.append(
         "Tell the user what was done, and give the path of every file."
         if blueprint.tools
@@ -124,8 +91,5 @@ def _default_acceptance(blueprint: Blueprint) -> list[str]:
             found.append(
                 f"`{tool.name}` returned `success: true` and `exists: true`, and `size_bytes` is greater than 0."
             )
-            found += [
-                f"`{fact}` is at least {count}."
-                for fact, count in tool.options.get("minimum", {}).items()
-            ]
+            found += [f"`{fact}` is at least {count}." for fact, count in tool.options.get("minimum", {}).items()]
     return found

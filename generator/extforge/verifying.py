@@ -32,9 +32,7 @@ class Options:
     @classmethod
     def of(cls, requirements: tuple[str, ...] = (), **rest: Any) -> Options:
         """Return options from the command line's texts; raise ValueError for one that cannot be read."""
-        return cls(
-            requirements=tuple(parse_requirement(text) for text in requirements), **rest
-        )
+        return cls(requirements=tuple(parse_requirement(text) for text in requirements), **rest)
 
 
 @dataclass(slots=True)
@@ -59,9 +57,7 @@ def verify_paths(paths: tuple[str, ...], options: Options) -> Outcome:
         walk = _subjects(path, options)
         outcome.passed_over.update(walk.passed_over)
         if not walk.subjects:
-            reason = (
-                f"nothing to verify in it ({len(walk.passed_over)} paths passed over)"
-            )
+            reason = f"nothing to verify in it ({len(walk.passed_over)} paths passed over)"
             outcome.reports.append(Report(path, "folder", skipped={"*": reason}))
         for subject in walk.subjects:
             outcome.reports.append(_verify(subject, options))
@@ -78,9 +74,7 @@ def _check_options(paths: tuple[str, ...], options: Options) -> None:
     if options.as_kind is not None:
         known = (*FORMATS, *KINDS)
         if options.as_kind not in known:
-            raise ValueError(
-                f"--as {options.as_kind}: unknown; known: {', '.join(known)}"
-            )
+            raise ValueError(f"--as {options.as_kind}: unknown; known: {', '.join(known)}")
         if len(paths) != 1:
             raise ValueError("--as speaks of one PATH")
     if options.python and not options.host:
@@ -103,13 +97,7 @@ def _verify(subject: Subject, options: Options) -> Report:
         return _verify_result(subject.path, options)
     limits = Limits(seconds=options.timeout) if options.timeout else None
     form = options.as_kind if options.as_kind in FORMATS else None
-    return verify_artifact(
-        subject.path,
-        form,
-        requirements=options.requirements,
-        keys=options.keys,
-        limits=limits,
-    )
+    return verify_artifact(subject.path, form, requirements=options.requirements, keys=options.keys, limits=limits)
 
 
 def _verify_result(path: str, options: Options) -> Report:
@@ -131,15 +119,11 @@ def _verify_in_host(outcome: Outcome, trees: list[str], options: Options) -> Non
     from extforge_harness.host.run import verify_in_host  # noqa: PLC0415
 
     if not trees:
-        raise ValueError(
-            "--host runs extension trees, and there is none under these paths"
-        )
+        raise ValueError("--host runs extension trees, and there is none under these paths")
     run = verify_in_host(trees, python=options.python, timeout=options.timeout or 300.0)
     by_path = {report.path: report for report in run.reports}
     outcome.reports = [
-        _merge(report, by_path[report.path])
-        if report.kind == "extension" and report.path in by_path
-        else report
+        _merge(report, by_path[report.path]) if report.kind == "extension" and report.path in by_path else report
         for report in outcome.reports
     ]
 
@@ -156,7 +140,6 @@ def _merge(static: Report, host: Report) -> Report:
 
 def _strict(report: Report) -> Report:
     findings = tuple(
-        replace(f, severity=Severity.ERROR) if f.severity is Severity.WARNING else f
-        for f in report.findings
+        replace(f, severity=Severity.ERROR) if f.severity is Severity.WARNING else f for f in report.findings
     )
     return replace(report, findings=findings)

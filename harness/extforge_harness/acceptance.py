@@ -15,15 +15,7 @@ from extforge_harness.documents import Model, bind
 from extforge_verifiers.documents import read_document
 from extforge_verifiers.errors import DocumentError
 
-__all__ = [
-    "Acceptance",
-    "Expectation",
-    "RailTest",
-    "SkillTest",
-    "ToolTest",
-    "find_acceptance",
-    "load_acceptance",
-]
+__all__ = ["Acceptance", "Expectation", "RailTest", "SkillTest", "ToolTest", "find_acceptance", "load_acceptance"]
 
 Calls = Annotated[int, Field(ge=0, le=30)]
 
@@ -35,9 +27,7 @@ class Expectation(Model):
     format: str | None = None
     minimum: dict[str, int] = {}
     required_keys: list[str] = []
-    contains: dict[str, Any] = Field(
-        default={}, description="fields and the values they must have"
-    )
+    contains: dict[str, Any] = Field(default={}, description="fields and the values they must have")
     error_contains: str | None = None
 
 
@@ -71,25 +61,13 @@ class RailTest(Model):
     rail: str
     does: str = ""
     query: str = "Please use a tool."
-    tool_name: str | None = Field(
-        None, description="the tool whose calls are refused or let through"
-    )
-    blocks: dict[str, Any] | None = Field(
-        None, description="arguments of a call that must be refused"
-    )
-    passes: dict[str, Any] | None = Field(
-        None, description="arguments of a call that must run"
-    )
+    tool_name: str | None = Field(None, description="the tool whose calls are refused or let through")
+    blocks: dict[str, Any] | None = Field(None, description="arguments of a call that must be refused")
+    passes: dict[str, Any] | None = Field(None, description="arguments of a call that must run")
     calls: Calls = Field(1, description="how many calls of a harmless tool to make")
-    shows: str | None = Field(
-        None, description="a text that must appear in the system prompt"
-    )
-    refuses_after: Calls | None = Field(
-        None, description="how many calls may run before one is refused"
-    )
-    lie: bool = Field(
-        default=False, description="let a tool claim a file that is not there"
-    )
+    shows: str | None = Field(None, description="a text that must appear in the system prompt")
+    refuses_after: Calls | None = Field(None, description="how many calls may run before one is refused")
+    lie: bool = Field(default=False, description="let a tool claim a file that is not there")
     note: str = ""
     assertions: Assertions = Assertions()
 

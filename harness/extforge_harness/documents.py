@@ -20,9 +20,7 @@ __all__ = ["Model", "bind", "suggest"]
 class Model(BaseModel):
     """Base of every document model: frozen, no unknown keys, no conversions between types."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, populate_by_name=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
 
 
 M = TypeVar("M", bound=BaseModel)
@@ -34,9 +32,7 @@ def suggest(word: str, known: list[str]) -> str | None:
     return f"did you mean {close[0]!r}?" if close else None
 
 
-def bind(
-    document: Document, model: type[M], path: Path = ()
-) -> tuple[M | None, list[Finding]]:
+def bind(document: Document, model: type[M], path: Path = ()) -> tuple[M | None, list[Finding]]:
     """Return the model of the value at `path`, or every reason why there is none."""
     value: Any = document.value
     for step in path:
@@ -44,40 +40,22 @@ def bind(
     try:
         return model.model_validate(value), []
     except ValidationError as exc:
-        return None, [
-            _finding(document, model, path, error)
-            for error in exc.errors(include_url=False)
-        ]
+        return None, [_finding(document, model, path, error) for error in exc.errors(include_url=False)]
 
 
-def _finding(
-    document: Document, model: type[BaseModel], base: Path, error: Mapping[str, Any]
-) -> Finding:
+def _finding(document: Document, model: type[BaseModel], base: Path, error: Mapping[str, Any]) -> Finding:
     loc = _real_path(document, (*base, *error["loc"]))
     kind = str(error["type"])
     if kind == "extra_forbidden":
         name = str(loc[-1])
         known = _keys_at(model, loc[len(base) : -1])
-        fix = suggest(name, known) or (
-            f"known keys: {', '.join(known)}" if known else None
-        )
-        return Finding(
-            "document-unknown-key",
-            f"unknown key {name!r}",
-            where=document.where(loc, key=True),
-            fix=fix,
-        )
+        fix = suggest(name, known) or (f"known keys: {', '.join(known)}" if known else None)
+        return Finding("document-unknown-key", f"unknown key {name!r}", where=document.where(loc, key=True), fix=fix)
     if kind == "missing":
         name = str(error["loc"][-1])
         words = f"the key {name!r} is missing"
-        return Finding(
-            "document-missing-key", words, where=document.where((*loc[:-1], name))
-        )
-    code = (
-        "document-wrong-type"
-        if kind.endswith("_type") or kind == "model_attributes_type"
-        else "document-bad-value"
-    )
+        return Finding("document-missing-key", words, where=document.where((*loc[:-1], name)))
+    code = "document-wrong-type" if kind.endswith("_type") or kind == "model_attributes_type" else "document-bad-value"
     shown = _show(error.get("input"))
     return Finding(code, f"{_words(error)}, not {shown}", where=document.where(loc))
 
@@ -107,11 +85,7 @@ def _show(value: object) -> str:
         return "a list"
     if value is None:
         return "nothing"
-    text = (
-        ascii(value)
-        if isinstance(value, str) and not value.isprintable()
-        else repr(value)
-    )
+    text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
@@ -129,9 +103,7 @@ def _keys_at(model: type[BaseModel], loc: Path) -> list[str]:
     for step in loc:
         if isinstance(step, int):
             continue
-        field = next(
-            (f for n, f in model.model_fields.items() if step in (n, f.alias)), None
-        )
+        field = next((f for n, f in model.model_fields.items() if step in (n, f.alias)), None)
         inner = _model_in(field.annotation) if field else None
         if inner is None:
             return []
@@ -142,6 +114,4 @@ def _keys_at(model: type[BaseModel], loc: Path) -> list[str]:
 def _model_in(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next(
-        (found for part in get_args(annotation) if (found := _model_in(part))), None
-    )
+    return next((found for part in get_args(annotation) if (found := _model_in(part))), None)

@@ -20,13 +20,7 @@ class WorkFailed(HarnessError):
 
 
 def run_work(
-    tree: str,
-    module: str,
-    calls: list[list[Any]],
-    *,
-    function: str = "run",
-    cwd: str,
-    timeout: float = 120.0,
+    tree: str, module: str, calls: list[list[Any]], *, function: str = "run", cwd: str, timeout: float = 120.0
 ) -> list[Any]:
     """Return what `function` of a work module answers to each call.
 
@@ -59,9 +53,7 @@ def run_work(
         answers = json.loads(done.stdout)
     except ValueError:
         last = done.stderr.strip().splitlines()[-1:] or ["no output"]
-        raise WorkFailed(
-            f"{module} gave no answer (exit {done.returncode}): {last[0]}"
-        ) from None
+        raise WorkFailed(f"{module} gave no answer (exit {done.returncode}): {last[0]}") from None
     for answer in answers:
         if "error" in answer:
             raise WorkFailed(f"{module}.{function} failed: {answer['error']}")

@@ -45,15 +45,13 @@ def main() -> None:
     answers: list[dict[str, Any]] = []
     out = os.dup(1)
     os.dup2(2, 1)  # whatever a library prints must not get between the answers
-    sys.meta_path.insert(0, _NoHost())  # type: ignore[arg-type]
+    sys.meta_path.insert(0, _NoHost())
     try:
         module = load(job["tree"], job["module"])
         function = getattr(module, job["function"])
         answers = [{"value": function(*arguments)} for arguments in job["calls"]]
     except Exception as exc:  # noqa: BLE001 -- the caller must always get an answer
-        answers.append(
-            {"error": f"{type(exc).__name__}: {exc}", "trace": traceback.format_exc()}
-        )
+        answers.append({"error": f"{type(exc).__name__}: {exc}", "trace": traceback.format_exc()})
     with os.fdopen(out, "w", encoding="utf-8") as stream:
         json.dump(answers, stream, ensure_ascii=False, default=repr)
 

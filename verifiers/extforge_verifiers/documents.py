@@ -14,7 +14,7 @@ from __future__ import annotations
 import bisect
 import re
 from dataclasses import dataclass, field
-from json.decoder import JSONDecodeError, scanstring
+from json import JSONDecodeError, decoder
 from typing import Any
 
 from extforge_verifiers.errors import DocumentError
@@ -44,6 +44,8 @@ _YAML_FLOAT = re.compile(
     r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?"
 )
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+# What `json` itself reads strings with, in C; its stub does not list it.
+_scan_string: Any = decoder.scanstring  # type: ignore[attr-defined]
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _JSON_SPACE = re.compile(r"[ \t\n\r]*")
 _INFINITE = (float("inf"), float("-inf"))
@@ -100,7 +102,7 @@ def json_path(path: Path) -> str:
         elif _PLAIN.fullmatch(step):
             text += f".{step}"
         else:
-            text += f"[{ascii(step)}]"
+            text += f"[{step!a}]"
     return text
 
 
@@ -267,6 +269,10 @@ class _JsonReader:
                 return self._read_string(offset)
             case "":
                 raise _Syntax("the text ends where a value should stand", offset)
+            case _:
+                return self._read_scalar(offset)
+
+    def _read_scalar(self, offset: int) -> tuple[Any, int]:
         for word, value in (("null", None), ("true", True), ("false", False)):
             if self.text.startswith(word, offset):
                 return value, offset + len(word)
@@ -281,16 +287,16 @@ class _JsonReader:
                 offset,
                 "document-number",
             )
-        value = float(number[0]) if number[1] or number[2] else int(number[0])
-        if value in _INFINITE:
+        numeric = float(number[0]) if number[1] or number[2] else int(number[0])
+        if numeric in _INFINITE:
             raise _Syntax(
                 f"{number[0]} is too large for a number", offset, "document-number"
             )
-        return value, number.end()
+        return numeric, number.end()
 
     def _read_string(self, offset: int) -> tuple[str, int]:
         try:
-            value, end = scanstring(self.text, offset + 1, True)  # noqa: FBT003 -- takes no keywords
+            value, end = _scan_string(self.text, offset + 1, True)  # noqa: FBT003 -- takes no keywords
         except JSONDecodeError as exc:
             raise _Syntax(exc.msg, exc.pos) from None
         if _SURROGATE.search(value):

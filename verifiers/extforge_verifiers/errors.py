@@ -26,13 +26,12 @@ class DocumentError(VerifierError):
     """A document cannot be read: every problem found in it is in `findings`."""
 
     def __init__(self, source: str, findings: Sequence[Finding]) -> None:
-        super().__init__(
-            source, findings
-        )  # the same arguments as __init__, so it pickles
+        super().__init__(source, findings)  # the same as __init__ got, so it pickles
         self.source = source
         self.findings = tuple(findings)
 
     def __str__(self) -> str:
         return "\n".join(
-            f"{f.where or self.source}: {f.message} [{f.code}]" for f in self.findings
+            f"{str(f.where) or self.source}: {f.message} [{f.code}]"
+            for f in self.findings
         )

@@ -18,6 +18,7 @@ from extforge_verifiers.documents import Document, read_document, read_text
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.findings import Finding, Report, Severity, Where
 from extforge_verifiers.frontmatter import check_skill
+from extforge_verifiers.hostnames import HIDDEN_SKILL_FOLDERS, SIDECAR_FILES
 from extforge_verifiers.sources import (
     Source,
     SourceError,
@@ -40,13 +41,8 @@ FILE_LIMIT = 5_000
 _SKIPPED_FOLDERS = frozenset(
     ("__pycache__", ".git", "node_modules", ".venv", ".ruff_cache", ".mypy_cache")
 )
-_SKIPPED_SKILLS = frozenset(("output", "temp", "assets", "node_modules"))
 _NEEDLESS = re.compile(
     r"(readme|install(ation)?|changelog|changes|contributing)(\.\w+)?", re.IGNORECASE
-)
-_SIDECARS = frozenset(
-    "identity.md soul.md prompt_sections/sections.yaml tools/tools.yaml rails/rails.yaml skills/skills.yaml"
-    " mcps/mcps.yaml mcps/mcps.yml mcps/mcps.json".split()
 )
 _SECRETS = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----|\bAKIA[0-9A-Z]{16}\b|\bsk-[A-Za-z0-9_-]{20,}\b|\bgh[pousr]_[A-Za-z0-9]{36,}\b"
@@ -472,11 +468,15 @@ def _check_skill_folder(tree: Tree, folder: str, where: Where) -> list[str]:
         for name in tree.files
         if name.startswith(prefix) and posixpath.basename(name) == "SKILL.md"
     ]
-    visible = []
+    visible: list[str] = []
     for name in manifests:
         steps = name.removeprefix(prefix).split("/")[:-1]
         hidden = next(
-            (step for step in steps if step in _SKIPPED_SKILLS or step.startswith(".")),
+            (
+                step
+                for step in steps
+                if step in HIDDEN_SKILL_FOLDERS or step.startswith(".")
+            ),
             None,
         )
         if hidden is not None:
@@ -730,7 +730,7 @@ def _declared(tree: Tree) -> set[str]:
 
 def _check_files(tree: Tree) -> None:
     for name in tree.files:
-        if name in _SIDECARS and JSON_MANIFEST not in tree.files:
+        if name in SIDECAR_FILES and JSON_MANIFEST not in tree.files:
             words = f"the host merges {name} into the manifest"
             tree.report("extension-sidecar", words, name, severity=Severity.WARNING)
         if name.endswith(_SECRET_SUFFIXES) or posixpath.basename(name).startswith(

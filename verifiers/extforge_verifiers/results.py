@@ -40,7 +40,7 @@ def read_result(value: Any) -> dict[str, Any] | None:
         value = _parse_text(value)
     if not isinstance(value, dict):
         return None
-    if _OUTPUT_KEYS <= set(value) and isinstance(
+    if set(value) >= _OUTPUT_KEYS and isinstance(
         value["data"], (dict, str, type(None))
     ):
         inner = value["data"]

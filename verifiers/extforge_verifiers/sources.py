@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from extforge_verifiers.findings import Finding, Severity, Where
+from extforge_verifiers.hostnames import HOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = [
-    "HOOKS",
     "Source",
     "SourceError",
     "check_init",
@@ -31,13 +31,6 @@ SIZE_LIMIT = 2 << 20
 HOST_PACKAGE = "openjiuwen"
 TOOL_BASES = frozenset(("Tool", "LocalFunction"))
 RAIL_BASES = frozenset(("DeepAgentRail", "AgentRail"))
-HOOKS = frozenset(
-    """
-    before_invoke after_invoke before_task_iteration after_task_iteration on_user_message before_steering_drain
-    before_model_call after_model_call on_model_exception before_tool_call after_tool_call on_tool_exception
-    after_react_iteration
-    """.split()
-)
 _HOOK_PREFIXES = ("before_", "after_", "on_")
 # Names that openJiuwen's own implement_ext skill recommends, and that never fire.
 _MISTAKEN = {"on_before_call": "before_tool_call", "on_after_call": "after_tool_call"}
@@ -101,23 +94,20 @@ def parse_source(data: bytes, path: str, module: str) -> Source:
             and node.value is not None
         ):
             source.constants[node.target.id] = node.value
+    source.imports = dict(_imported(tree))
+    return source
+
+
+def _imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield (local name, where it comes from) for every import in the module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             origin = "." * node.level + (node.module or "")
-            source.imports.update(
-                {
-                    alias.asname or alias.name: f"{origin}:{alias.name}"
-                    for alias in node.names
-                }
-            )
+            for alias in node.names:
+                yield alias.asname or alias.name, f"{origin}:{alias.name}"
         elif isinstance(node, ast.Import):
-            source.imports.update(
-                {
-                    alias.asname or alias.name.split(".")[0]: alias.name
-                    for alias in node.names
-                }
-            )
-    return source
+            for alias in node.names:
+                yield alias.asname or alias.name.split(".", maxsplit=1)[0], alias.name
 
 
 def _error(

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from extforge_verifiers.checking import Requirement
 from extforge_verifiers.extensions import open_tree
 from extforge_verifiers.findings import Finding, Report, Severity, Where
+from extforge_verifiers.hostnames import HOOKS
 from extforge_verifiers.results import read_result, verify_result
-from extforge_verifiers.sources import HOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,61 +77,33 @@ def plan_turns(trials: list[Trial]) -> dict[str, Any]:
         turns.append(_turn(trial, "hooks", "Please use a tool.", [(STAND_IN, {})]))
         for index, tool in enumerate(trial.acceptance.tool_tests):
             if tool.inputs is not None:
-                turns.append(
-                    _turn(
-                        trial,
-                        f"tool-{index}",
-                        tool.query,
-                        [(tool.tool_name, tool.inputs)],
-                    )
-                )
-    return {
-        "turns": turns,
-        "stand_ins": sorted(stand_ins),
-        "task_loop": task_loop,
-        "liar": LIAR,
-    }
+                turns.append(_turn(trial, f"tool-{index}", tool.query, [(tool.tool_name, tool.inputs)]))
+    return {"turns": turns, "stand_ins": sorted(stand_ins), "task_loop": task_loop, "liar": LIAR}
 
 
-def _rail_turns(
-    trial: Trial, index: int, test: RailTest, stand_ins: set[str]
-) -> Iterator[dict[str, Any]]:
+def _rail_turns(trial: Trial, index: int, test: RailTest, stand_ins: set[str]) -> Iterator[dict[str, Any]]:
     for what, arguments in (("blocks", test.blocks), ("passes", test.passes)):
         if arguments is not None:
             tool = test.tool_name or STAND_IN
             stand_ins.add(tool)
-            yield _turn(
-                trial,
-                f"{what}-{index}",
-                test.query,
-                [(tool, arguments)],
-                f"{trial.session}-{what}",
-            )
+            yield _turn(trial, f"{what}-{index}", test.query, [(tool, arguments)], f"{trial.session}-{what}")
     if test.lie:
         stand_ins.add(LIAR)
         yield _turn(trial, f"lie-{index}", test.query, [(LIAR, {})])
     calls = test.calls if test.refuses_after is None else test.refuses_after + 1
     # A session of its own: a budget of another extension would count these calls too.
     session = f"{trial.session}-rail-{index}"
-    yield _turn(
-        trial, f"rail-{index}", test.query, [(STAND_IN, {})] * max(calls, 1), session
-    )
+    yield _turn(trial, f"rail-{index}", test.query, [(STAND_IN, {})] * max(calls, 1), session)
 
 
 def _turn(
-    trial: Trial,
-    suffix: str,
-    query: str,
-    calls: list[tuple[str, dict[str, Any]]],
-    session: str | None = None,
+    trial: Trial, suffix: str, query: str, calls: list[tuple[str, dict[str, Any]]], session: str | None = None
 ) -> dict[str, Any]:
     return {
         "id": f"{trial.name}:{suffix}",
         "session": session or trial.session,
         "query": query,
-        "calls": [
-            {"tool_name": name, "arguments": arguments} for name, arguments in calls
-        ],
+        "calls": [{"tool_name": name, "arguments": arguments} for name, arguments in calls],
     }
 
 
@@ -142,30 +114,16 @@ def judge(trials: list[Trial], facts: dict[str, Any], work: str) -> list[Report]
     """Return a report for each tree."""
     alone = {item["name"]: item for item in facts["alone"]}
     together = facts.get("together") or {}
-    return [
-        _Judge(trial, alone[trial.name], together, facts, work).report()
-        for trial in trials
-    ]
+    return [_Judge(trial, alone[trial.name], together, facts, work).report() for trial in trials]
 
 
 class _Judge:
     """Looks at the facts from one tree's side."""
 
     def __init__(
-        self,
-        trial: Trial,
-        alone: dict[str, Any],
-        together: dict[str, Any],
-        facts: dict[str, Any],
-        work: str,
+        self, trial: Trial, alone: dict[str, Any], together: dict[str, Any], facts: dict[str, Any], work: str
     ) -> None:
-        self.trial, self.alone, self.together, self.facts, self.work = (
-            trial,
-            alone,
-            together,
-            facts,
-            work,
-        )
+        self.trial, self.alone, self.together, self.facts, self.work = (trial, alone, together, facts, work)
         self.turns = {turn["id"]: turn for turn in together.get("turns", [])}
         self.findings: list[Finding] = list(trial.problems)
         self.checked: list[str] = ["load"]
@@ -190,27 +148,13 @@ class _Judge:
             "python": self.facts["python"],
             "refs": self.alone.get("refs", []),
         }
-        return Report(
-            self.trial.tree,
-            "extension",
-            tuple(self.checked),
-            self.skipped,
-            facts,
-            tuple(self.findings),
-        )
+        return Report(self.trial.tree, "extension", tuple(self.checked), self.skipped, facts, tuple(self.findings))
 
-    def find(
-        self, code: str, message: str, failure_id: str | None = None, **more: Any
-    ) -> None:
+    def find(self, code: str, message: str, failure_id: str | None = None, **more: Any) -> None:
         """Note an error, or whatever `severity` says."""
         severity = more.pop("severity", Severity.ERROR)
-        where = Where(
-            self.trial.tree,
-            **{k: v for k, v in more.items() if k in ("line", "member")},
-        )
-        self.findings.append(
-            Finding(code, message, severity, where, more.get("fix"), failure_id)
-        )
+        where = Where(self.trial.tree, **{k: v for k, v in more.items() if k in ("line", "member")})
+        self.findings.append(Finding(code, message, severity, where, more.get("fix"), failure_id))
 
     # ----- loading
 
@@ -224,23 +168,14 @@ class _Judge:
         tree = open_tree(str(self.trial.copy))
         added, refs = self.alone["added"], self.alone["refs"]
         self.trial.tools = added["abilities"]
-        for kind, failure_id in (
-            ("tools", "tool_not_registered"),
-            ("rails", "rail_not_registered"),
-        ):
+        for kind, failure_id in (("tools", "tool_not_registered"), ("rails", "rail_not_registered")):
             declared = _declared(tree.manifest, kind)
             found = added["abilities"] if kind == "tools" else added["rails"]
             if len(found) < len(declared):
                 words = f"the manifest declares {len(declared)} {kind}, the host registered {len(found)}: {', '.join(found) or 'none'}"
                 self.find(f"host-{failure_id.replace('_', '-')}", words, failure_id)
-        if _declared(tree.manifest, "skills") and not any(
-            "skill" in ref for ref in refs
-        ):
-            self.find(
-                "host-skill-not-loaded",
-                "the manifest declares skills, the host bound none",
-                "skill_not_loaded",
-            )
+        if _declared(tree.manifest, "skills") and not any("skill" in ref for ref in refs):
+            self.find("host-skill-not-loaded", "the manifest declares skills, the host bound none", "skill_not_loaded")
         for card in self.alone.get("cards", []):
             schema = card["input_params"]
             if not isinstance(schema, dict) or schema.get("type") != "object":
@@ -251,24 +186,14 @@ class _Judge:
             self.find("host-unload", words, "harness_load_failed")
         elif left := self.alone.get("left_behind"):
             # 0.1.14 and 0.1.15 leave skill folders behind whatever the extension does.
-            own = [
-                item
-                for item in left
-                if not (item.startswith("skills:") and self.version < (0, 1, 16))
-            ]
+            own = [item for item in left if not (item.startswith("skills:") and self.version < (0, 1, 16))]
             if own:
-                self.find(
-                    "host-unload",
-                    f"unloading leaves something behind: {'; '.join(own)}",
-                    "harness_load_failed",
-                )
+                self.find("host-unload", f"unloading leaves something behind: {'; '.join(own)}", "harness_load_failed")
 
     def _together(self) -> None:
         error = self.together.get("error") or {}
         if error.get("extension") == self.trial.name:
-            words = (
-                f"it does not load together with the others: {_short(error['message'])}"
-            )
+            words = f"it does not load together with the others: {_short(error['message'])}"
             self.find("host-together", words, "harness_load_failed")
         else:
             self.skipped["run"] = "the extensions do not load together"
@@ -286,12 +211,7 @@ class _Judge:
         for name in self.trial.tools:
             if name in self.trial.custom:
                 words = f"the tool {name!r} is not implemented"
-                self.find(
-                    "tool-not-implemented",
-                    words,
-                    "tool_result_failed",
-                    fix="write its run() function",
-                )
+                self.find("tool-not-implemented", words, "tool_result_failed", fix="write its run() function")
             elif name not in tried:
                 words = f"the tool {name!r} was never called: the acceptance file gives it no inputs"
                 fix = f"add inputs for it to acceptance/{self.trial.name}.yaml"
@@ -309,28 +229,14 @@ class _Judge:
                 "tool_result_failed",
             )
         if name not in turn["offered"]:
-            self.find(
-                "host-tool-not-offered",
-                f"the model is not offered the tool {name!r}",
-                "tool_not_registered",
-            )
+            self.find("host-tool-not-offered", f"the model is not offered the tool {name!r}", "tool_not_registered")
         if name not in turn["executed"]:
             message = next((str(r["message"]) for r in results), "no reason given")
-            self.find(
-                "host-tool-not-called",
-                f"the call of {name!r} did not run: {_short(message)}",
-                "tool_not_called",
-            )
+            self.find("host-tool-not-called", f"the call of {name!r} did not run: {_short(message)}", "tool_not_called")
             return
         if not results or results[-1]["exception"]:
-            reason = (
-                results[-1]["exception"] if results else "the host recorded no result"
-            )
-            self.find(
-                "host-tool-raised",
-                f"{name!r} raised: {_short(reason)}",
-                "tool_result_failed",
-            )
+            reason = results[-1]["exception"] if results else "the host recorded no result"
+            self.find("host-tool-raised", f"{name!r} raised: {_short(reason)}", "tool_result_failed")
             return
         self._result(test, results[-1])
 
@@ -343,11 +249,7 @@ class _Judge:
             return
         succeeded = result.get("success") is not False
         if expect.success and not succeeded:
-            self.find(
-                "host-tool-failed",
-                f"{name!r} failed: {_short(str(result.get('error')))}",
-                "tool_result_failed",
-            )
+            self.find("host-tool-failed", f"{name!r} failed: {_short(str(result.get('error')))}", "tool_result_failed")
             return
         if not expect.success:
             wanted = expect.error_contains
@@ -364,22 +266,11 @@ class _Judge:
                     "tool_result_failed",
                 )
             return
-        bounds = [
-            Requirement(fact, ">=", value) for fact, value in expect.minimum.items()
-        ]
+        bounds = [Requirement(fact, ">=", value) for fact, value in expect.minimum.items()]
         fields = test.assertions.required_fields
-        report = verify_result(
-            seen["result"],
-            root=self.work,
-            format=expect.format,
-            requirements=bounds,
-            fields=fields,
-        )
+        report = verify_result(seen["result"], root=self.work, format=expect.format, requirements=bounds, fields=fields)
         self.findings += [
-            Finding(
-                f.code, f"{name}: {f.message}", f.severity, f.where, f.fix, f.failure_id
-            )
-            for f in report.findings
+            Finding(f.code, f"{name}: {f.message}", f.severity, f.where, f.fix, f.failure_id) for f in report.findings
         ]
         for key, value in expect.contains.items():
             if result.get(key) != value:
@@ -393,10 +284,7 @@ class _Judge:
 
     def _rails(self) -> None:
         hooks = self.together.get("hooks", {})
-        tested = {
-            test.rail: (i, test)
-            for i, test in enumerate(self.trial.acceptance.rail_tests)
-        }
+        tested = {test.rail: (i, test) for i, test in enumerate(self.trial.acceptance.rail_tests)}
         for rail in self.alone["added"]["rails"]:
             self.checked.append(f"rail {rail}")
             self._hooks(rail, hooks.get(rail, {}))
@@ -405,9 +293,7 @@ class _Judge:
 
     def _hooks(self, rail: str, seen: dict[str, Any]) -> None:
         if not seen:
-            words = (
-                f"the host never asked {rail} for a hook: it overrides none that exists"
-            )
+            words = f"the host never asked {rail} for a hook: it overrides none that exists"
             self.find("host-hook-not-observed", words, "rail_hook_not_observed")
         for name, facts in sorted(seen.items()):
             if facts["errors"]:
@@ -460,27 +346,19 @@ class _Judge:
         ran = turn["executed"].count(STAND_IN)
         refused = [m for m in turn["tool_messages"] if _REFUSED in str(m)]
         if ran > test.refuses_after or not refused:
-            words = (
-                f"{test.rail} should refuse after {test.refuses_after} calls; {ran} ran"
-            )
+            words = f"{test.rail} should refuse after {test.refuses_after} calls; {ran} ran"
             self.find("host-budget-open", words, "rail_hook_not_observed")
 
     def _state(self, test: RailTest) -> None:
         pattern = str(test.assertions.observable_state_file)
         folder = Path(self.work).parent / "state" / os.path.dirname(pattern)
         stem = re.sub(r"[^A-Za-z0-9_-]", "_", self.trial.session)
-        files = [
-            p
-            for p in sorted(folder.glob(f"{stem}*"))
-            if p.suffix in (".json", ".jsonl")
-        ]
+        files = [p for p in sorted(folder.glob(f"{stem}*")) if p.suffix in (".json", ".jsonl")]
         if not files:
             words = f"{test.rail} kept no state for the session in {pattern}"
             self.find("host-state-missing", words, "rail_hook_not_observed")
             return
-        text = " ".join(
-            path.read_text(encoding="utf-8", errors="replace") for path in files
-        )
+        text = " ".join(path.read_text(encoding="utf-8", errors="replace") for path in files)
         for wanted in test.assertions.json_contains:
             if wanted not in text:
                 words = f"the state of {test.rail} has no {wanted!r}"
@@ -492,23 +370,14 @@ class _Judge:
             self.find("host-unload", words, "harness_load_failed")
         for item in self.together.get("left_behind", []):
             mine = item.startswith(f"sections: ['extforge_{self.trial.name}_")
-            mine = mine or any(
-                f"'{name}'" in item
-                for name in (*self.alone["added"]["rails"], *self.trial.tools)
-            )
+            mine = mine or any(f"'{name}'" in item for name in (*self.alone["added"]["rails"], *self.trial.tools))
             if mine:
-                self.find(
-                    "host-unload",
-                    f"unloading after use leaves something behind: {item}",
-                    "harness_load_failed",
-                )
+                self.find("host-unload", f"unloading after use leaves something behind: {item}", "harness_load_failed")
 
     # ----- skills
 
     def _skills(self) -> None:
-        prompts = "\n".join(
-            text for turn in self.turns.values() for text in turn["system"]
-        )
+        prompts = "\n".join(text for turn in self.turns.values() for text in turn["system"])
         for folder in self.alone["added"]["skills"]:
             for manifest in sorted(Path(folder).rglob("SKILL.md")):
                 skill = manifest.parent.name
@@ -543,9 +412,7 @@ def _load_failures(error: dict[str, Any]) -> list[str]:
         text,
     ):
         return ["module_import_failed", "harness_load_failed"]
-    if re.search(
-        r"abstract class|missing \d+ required|__init__\(\)|unexpected keyword", text
-    ):
+    if re.search(r"abstract class|missing \d+ required|__init__\(\)|unexpected keyword", text):
         return ["class_init_failed", "harness_load_failed"]
     if "entry_point" in text:
         return ["entry_point_not_allowed", "harness_load_failed"]

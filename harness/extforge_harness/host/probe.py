@@ -12,6 +12,7 @@ hooks are wrapped before they are registered; background threads keep the proces
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import inspect
 import json
@@ -49,14 +50,8 @@ class ScriptedModel:
                 length = int(self.headers.get("content-length") or 0)
                 body = json.loads(self.rfile.read(length) or b"{}")
                 owner.requests.append(body)
-                message = (
-                    owner.script.pop(0)
-                    if owner.script
-                    else {"role": "assistant", "content": "done"}
-                )
-                kind, payload = (
-                    _stream(message) if body.get("stream") else _plain(message)
-                )
+                message = owner.script.pop(0) if owner.script else {"role": "assistant", "content": "done"}
+                kind, payload = _stream(message) if body.get("stream") else _plain(message)
                 self.send_response(200)
                 self.send_header("content-type", kind)
                 self.send_header("content-length", str(len(payload)))
@@ -77,35 +72,18 @@ _USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 
 def _plain(message: Facts) -> tuple[str, bytes]:
     choice = {"index": 0, "message": message, "finish_reason": _finish(message)}
-    answer = {
-        "id": "x",
-        "object": "chat.completion",
-        "created": 1,
-        "model": "scripted",
-        "choices": [choice],
-    }
+    answer = {"id": "x", "object": "chat.completion", "created": 1, "model": "scripted", "choices": [choice]}
     return "application/json", json.dumps({**answer, "usage": _USAGE}).encode()
 
 
 def _stream(message: Facts) -> tuple[str, bytes]:
     delta: Facts = {"role": "assistant", "content": message.get("content") or ""}
     if message.get("tool_calls"):
-        delta["tool_calls"] = [
-            {**call, "index": i} for i, call in enumerate(message["tool_calls"])
-        ]
-    head: Facts = {
-        "id": "x",
-        "object": "chat.completion.chunk",
-        "created": 1,
-        "model": "scripted",
-    }
+        delta["tool_calls"] = [{**call, "index": i} for i, call in enumerate(message["tool_calls"])]
+    head: Facts = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "scripted"}
     chunks = [
         {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]},
-        {
-            **head,
-            "choices": [{"index": 0, "delta": {}, "finish_reason": _finish(message)}],
-            "usage": _USAGE,
-        },
+        {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": _finish(message)}], "usage": _USAGE},
     ]
     lines = [b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks]
     return "text/event-stream", b"".join(lines) + b"data: [DONE]\n\n"
@@ -143,21 +121,17 @@ class Watch:
         watch = self
 
         def get_callbacks(rail: Any) -> dict[Any, Any]:
-            found = original(rail)
+            found: dict[Any, Any] = original(rail)
             if not watch._is_theirs(type(rail)):
                 return found
-            return {
-                event: watch._wrap(rail, event, hook) for event, hook in found.items()
-            }
+            return {event: watch._wrap(rail, event, hook) for event, hook in found.items()}
 
-        DeepAgentRail.get_callbacks = get_callbacks  # type: ignore[method-assign]
+        DeepAgentRail.get_callbacks = get_callbacks
 
     def _is_theirs(self, cls: type) -> bool:
         """Say whether a class stands in one of the trees; module names differ between versions."""
         codes = [getattr(value, "__code__", None) for value in vars(cls).values()]
-        files = [
-            os.path.realpath(code.co_filename) for code in codes if code is not None
-        ]
+        files = [os.path.realpath(code.co_filename) for code in codes if code is not None]
         return any(file.startswith(self.roots) for file in files)
 
     def _wrap(self, rail: Any, event: Any, hook: Any) -> Any:
@@ -225,31 +199,20 @@ def _jsonable(value: Any) -> Any:
 # --------------------------------------------------------------------------- agents
 
 
-def make_agent(
-    port: int, workspace: Path, name: str, rails: list[Any], *, task_loop: bool = False
-) -> Any:
+def make_agent(port: int, workspace: Path, name: str, rails: list[Any], *, task_loop: bool = False) -> Any:
     """Return a fresh DeepAgent with a SkillUseRail, in a workspace of its own."""
-    from openjiuwen.core.foundation.llm import (
-        Model,
-        ModelClientConfig,
-        ModelRequestConfig,
-    )
+    from openjiuwen.core.foundation.llm import Model, ModelClientConfig, ModelRequestConfig
     from openjiuwen.core.single_agent.schema.agent_card import AgentCard
     from openjiuwen.harness.factory import create_deep_agent
     from openjiuwen.harness.rails import SkillUseRail
     from openjiuwen.harness.schema.config import DeepAgentConfig
 
     client = ModelClientConfig(
-        client_provider="OpenAI",
-        api_key="none",
-        api_base=f"http://127.0.0.1:{port}/v1",
-        verify_ssl=False,
+        client_provider="OpenAI", api_key="none", api_base=f"http://127.0.0.1:{port}/v1", verify_ssl=False
     )
     skills = workspace / "no-skills"
     skills.mkdir(parents=True, exist_ok=True)
-    skill_rail = SkillUseRail(
-        skills_dir=[str(skills)], skill_mode="all", include_tools=False
-    )
+    skill_rail = SkillUseRail(skills_dir=[str(skills)], skill_mode="all", include_tools=False)
     known = {field.name for field in dataclasses.fields(DeepAgentConfig)}
     known |= set(inspect.signature(create_deep_agent).parameters)
     # enable_read_image_multimodal=None would make the host send a probing request that eats a scripted answer.
@@ -286,10 +249,7 @@ async def unload(agent: Any, record: Any) -> None:
 
 def snapshot(agent: Any) -> Facts:
     """Return what an extension may change on an agent."""
-    rails = [
-        *getattr(agent, "_pending_rails", []),
-        *getattr(agent, "_registered_rails", []),
-    ]
+    rails = [*getattr(agent, "_pending_rails", []), *getattr(agent, "_registered_rails", [])]
     skills: list[str] = []
     for rail in rails:
         if type(rail).__name__ == "SkillUseRail":
@@ -314,10 +274,8 @@ def watch_tools(agent: Any, watch: Watch, seen: set[str]) -> None:
             continue
         tool = None
         for identity in (getattr(card, "id", None), card.name):
-            try:
+            with contextlib.suppress(Exception):  # an unknown id raises in some versions
                 tool = tool or Runner.resource_mgr.get_tool(identity)
-            except Exception:  # noqa: BLE001, S110 -- an unknown id raises in some versions
-                pass
         if tool is None:
             continue
         seen.add(card.name)
@@ -339,11 +297,7 @@ def stand_in(name: str, result: Facts) -> Any:
     class StandInTool(Tool):  # type: ignore[misc]
         def __init__(self) -> None:
             schema = {"type": "object", "properties": {}, "additionalProperties": True}
-            super().__init__(
-                ToolCard(
-                    id=name, name=name, description="stand-in", input_params=schema
-                )
-            )
+            super().__init__(ToolCard(id=name, name=name, description="stand-in", input_params=schema))
 
         async def invoke(self, inputs: Any, **kwargs: Any) -> Any:
             del inputs, kwargs
@@ -377,8 +331,7 @@ async def turn(agent: Any, model: ScriptedModel, watch: Watch, spec: Facts) -> F
     from openjiuwen.core.session.agent import create_agent_session
 
     model.script = [
-        tool_call(call["tool_name"], call["arguments"], f"call_{index}")
-        for index, call in enumerate(spec["calls"])
+        tool_call(call["tool_name"], call["arguments"], f"call_{index}") for index, call in enumerate(spec["calls"])
     ]
     before = (len(model.requests), len(watch.results), len(watch.executed))
     started = time.monotonic()
@@ -388,12 +341,8 @@ async def turn(agent: Any, model: ScriptedModel, watch: Watch, spec: Facts) -> F
         await session.pre_run(inputs={"query": spec["query"]})
         try:
             asked = {"query": spec["query"], "conversation_id": spec["session"]}
-            answer = await asyncio.wait_for(
-                agent.invoke(asked, session=session), TURN_SECONDS
-            )
-            facts["answer"] = _jsonable(
-                {key: answer.get(key) for key in ("output", "result_type")}
-            )
+            answer = await asyncio.wait_for(agent.invoke(asked, session=session), TURN_SECONDS)
+            facts["answer"] = _jsonable({key: answer.get(key) for key in ("output", "result_type")})
         finally:
             await session.post_run()
     except Exception as exc:  # noqa: BLE001 -- whatever an extension does to a turn is a fact about it
@@ -401,22 +350,12 @@ async def turn(agent: Any, model: ScriptedModel, watch: Watch, spec: Facts) -> F
     requests = model.requests[before[0] :]
     last = requests[-1] if requests else {}
     facts["requests"] = len(requests)
-    facts["tool_messages"] = [
-        m.get("content") for m in last.get("messages", []) if m.get("role") == "tool"
-    ]
+    facts["tool_messages"] = [m.get("content") for m in last.get("messages", []) if m.get("role") == "tool"]
     facts["system"] = [
-        "\n".join(
-            str(m.get("content"))
-            for m in request["messages"]
-            if m.get("role") == "system"
-        )
+        "\n".join(str(m.get("content")) for m in request["messages"] if m.get("role") == "system")
         for request in requests
     ]
-    facts["offered"] = (
-        [t["function"]["name"] for t in (requests[0].get("tools") or [])]
-        if requests
-        else []
-    )
+    facts["offered"] = [t["function"]["name"] for t in (requests[0].get("tools") or [])] if requests else []
     facts["results"] = watch.results[before[1] :]
     facts["executed"] = watch.executed[before[2] :]
     facts["seconds"] = round(time.monotonic() - started, 3)
@@ -424,11 +363,7 @@ async def turn(agent: Any, model: ScriptedModel, watch: Watch, spec: Facts) -> F
 
 
 def _error(exc: BaseException) -> Facts:
-    return {
-        "type": type(exc).__name__,
-        "message": str(exc),
-        "trace": traceback.format_exc(limit=-6),
-    }
+    return {"type": type(exc).__name__, "message": str(exc), "trace": traceback.format_exc(limit=-6)}
 
 
 async def probe_alone(extension: Facts, job: Facts, model: ScriptedModel) -> Facts:
@@ -447,10 +382,7 @@ async def probe_alone(extension: Facts, job: Facts, model: ScriptedModel) -> Fac
     after = snapshot(agent)
     facts["added"] = {key: sorted(set(after[key]) - set(before[key])) for key in after}
     facts["cards"] = [
-        {
-            "name": card.name,
-            "input_params": _jsonable(getattr(card, "input_params", None)),
-        }
+        {"name": card.name, "input_params": _jsonable(getattr(card, "input_params", None))}
         for card in agent.ability_manager.list()
         if card.name in facts["added"]["abilities"]
     ]
@@ -463,55 +395,35 @@ async def probe_alone(extension: Facts, job: Facts, model: ScriptedModel) -> Fac
 
 
 def _difference(before: Facts, after: Facts) -> list[str]:
-    return [
-        f"{key}: {before[key]} -> {after[key]}"
-        for key in before
-        if before[key] != after[key]
-    ]
+    return [f"{key}: {before[key]} -> {after[key]}" for key in before if before[key] != after[key]]
 
 
 async def probe(job: Facts, model: ScriptedModel) -> Facts:
     """Do the whole job: each extension alone, all together, every turn, and unloading."""
     watch = Watch([extension["path"] for extension in job["extensions"]])
     watch.install()
-    facts: Facts = {
-        "alone": [await probe_alone(e, job, model) for e in job["extensions"]]
-    }
+    facts: Facts = {"alone": [await probe_alone(e, job, model) for e in job["extensions"]]}
     if not all(item["loaded"] for item in facts["alone"]):
         return facts
     watch.hooks.clear()
     watch._wrapped.clear()
     workspace = Path(job["scratch"])
     loop = bool(job.get("task_loop"))
-    agent = make_agent(
-        model.port, workspace, "together", [_observer(watch)], task_loop=loop
-    )
+    agent = make_agent(model.port, workspace, "together", [_observer(watch)], task_loop=loop)
     records = []
     together: Facts = {"loaded": False}
     facts["together"] = together
     try:
         for extension in job["extensions"]:
-            records.append((await load(agent, Path(extension["path"])))[0])
+            record, _ = await load(agent, Path(extension["path"]))
+            records.append(record)
     except Exception as exc:  # noqa: BLE001
-        together["error"] = {
-            **_error(exc),
-            "extension": job["extensions"][len(records)]["name"],
-        }
+        together["error"] = {**_error(exc), "extension": job["extensions"][len(records)]["name"]}
         return facts
     together["loaded"] = True
     for name in job.get("stand_ins", []):
-        lie = {
-            "success": True,
-            "path": "not-there.pptx",
-            "format": "pptx",
-            "exists": True,
-            "size_bytes": 1,
-        }
-        add_stand_in(
-            agent,
-            name,
-            lie if name == job.get("liar") else {"success": True, "ran": name},
-        )
+        lie = {"success": True, "path": "not-there.pptx", "format": "pptx", "exists": True, "size_bytes": 1}
+        add_stand_in(agent, name, lie if name == job.get("liar") else {"success": True, "ran": name})
     seen: set[str] = set()
     watch_tools(agent, watch, seen)
     together["watched_tools"] = sorted(seen)
@@ -521,18 +433,10 @@ async def probe(job: Facts, model: ScriptedModel) -> Facts:
         for record in reversed(records):
             await unload(agent, record)
         after = snapshot(agent)
-        added = {
-            key: {n for e in facts["alone"] for n in e["added"][key]} for key in after
-        }
+        added = {key: {n for e in facts["alone"] for n in e["added"][key]} for key in after}
         # Only what an extension brought counts: the host adds rails and sections of its own during turns.
-        added["sections"] = {
-            name for name in after["sections"] if name.startswith("extforge")
-        }
-        together["left_behind"] = [
-            f"{key}: {sorted(left)}"
-            for key in after
-            if (left := added[key] & set(after[key]))
-        ]
+        added["sections"] = {name for name in after["sections"] if name.startswith("extforge")}
+        together["left_behind"] = [f"{key}: {sorted(left)}" for key in after if (left := added[key] & set(after[key]))]
     except Exception as exc:  # noqa: BLE001
         together["unload_error"] = _error(exc)
     return facts
@@ -544,9 +448,7 @@ def missing_requirements(job: Facts) -> list[str]:
     import re
 
     missing = []
-    for line in sorted(
-        {line for e in job["extensions"] for line in e.get("requirements", [])}
-    ):
+    for line in sorted({line for e in job["extensions"] for line in e.get("requirements", [])}):
         match = re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", line)
         try:
             importlib.metadata.version(match[0] if match else line)

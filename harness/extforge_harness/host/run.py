@@ -6,6 +6,7 @@ deadline.  It runs the trees' code with this user's rights: it is no sandbox.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -26,20 +27,10 @@ from extforge_verifiers.findings import Finding, Report, Where
 
 __all__ = ["HostRun", "host_available", "verify_in_host"]
 
-INSTALL = (
-    'pip install "openjiuwen[observability]" opentelemetry-exporter-otlp-proto-common'
-)
+INSTALL = 'pip install "openjiuwen[observability]" opentelemetry-exporter-otlp-proto-common'
 PROBE = Path(__file__).with_name("probe.py")
 MEMORY_MB = 8192  # address space; the host maps about 3 GB before it does anything
-_KEPT = (
-    "PATH",
-    "LANG",
-    "LC_ALL",
-    "SYSTEMROOT",
-    "TZ",
-    "LD_LIBRARY_PATH",
-    "OPENJIUWEN_EXTENSION_FONT",
-)
+_KEPT = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "TZ", "LD_LIBRARY_PATH", "OPENJIUWEN_EXTENSION_FONT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +49,14 @@ def host_available(python: str | None = None) -> bool:
         return importlib.util.find_spec("openjiuwen") is not None
     code = "import importlib.util, sys; sys.exit(importlib.util.find_spec('openjiuwen') is None)"
     try:
-        done = subprocess.run(
-            [python, "-c", code], capture_output=True, timeout=60, check=False
-        )  # noqa: S603
+        done = subprocess.run([python, "-c", code], capture_output=True, timeout=60, check=False)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired) as exc:
-        raise HostMissing(
-            f"{python} cannot be run: {exc}", "name a Python that exists with --python"
-        ) from None
+        raise HostMissing(f"{python} cannot be run: {exc}", "name a Python that exists with --python") from None
     return done.returncode == 0
 
 
 def verify_in_host(
-    trees: list[str],
-    *,
-    python: str | None = None,
-    timeout: float = 300.0,
-    scratch: str | None = None,
+    trees: list[str], *, python: str | None = None, timeout: float = 300.0, scratch: str | None = None
 ) -> HostRun:
     """Load and run the trees, each alone and all together, and return a report for each.
 
@@ -88,16 +71,11 @@ def verify_in_host(
         HostFailed: when the host process gives no answer.
     """
     if not host_available(python):
-        raise HostMissing(
-            f"openJiuwen is not installed for {python or 'this Python'}", INSTALL
-        )
+        raise HostMissing(f"openJiuwen is not installed for {python or 'this Python'}", INSTALL)
     folder = Path(scratch or tempfile.mkdtemp(prefix="extforge-host-")).resolve()
     trials, early = _prepare(trees, folder)
     job = {
-        "extensions": [
-            {"name": t.name, "path": str(t.copy), "requirements": _requirements(t.copy)}
-            for t in trials
-        ],
+        "extensions": [{"name": t.name, "path": str(t.copy), "requirements": _requirements(t.copy)} for t in trials],
         "scratch": str(folder / "work"),
         "memory_mb": MEMORY_MB,
         **plan_turns(trials),
@@ -110,13 +88,9 @@ def verify_in_host(
         )
     if "crash" in facts:
         crash = facts["crash"]
-        raise HostFailed(
-            f"the host process failed: {crash['type']}: {crash['message']}"
-        )
+        raise HostFailed(f"the host process failed: {crash['type']}: {crash['message']}")
     reports = judge(trials, facts, str(folder / "work"))
-    return HostRun(
-        facts["openjiuwen"], facts["python"], [*early, *reports], str(folder)
-    )
+    return HostRun(facts["openjiuwen"], facts["python"], [*early, *reports], str(folder))
 
 
 def _prepare(trees: list[str], folder: Path) -> tuple[list[Trial], list[Report]]:
@@ -129,22 +103,11 @@ def _prepare(trees: list[str], folder: Path) -> tuple[list[Trial], list[Report]]
         if copy.exists():
             words = f"two trees are named {name!r}; they cannot be loaded together"
             early.append(
-                Report(
-                    tree,
-                    "extension",
-                    ("host",),
-                    {},
-                    {},
-                    (Finding("host-name-twice", words, where=Where(tree)),),
-                )
+                Report(tree, "extension", ("host",), {}, {}, (Finding("host-name-twice", words, where=Where(tree)),))
             )
             continue
         shutil.copytree(
-            tree,
-            copy,
-            symlinks=False,
-            ignore=shutil.ignore_patterns("__pycache__"),
-            ignore_dangling_symlinks=True,
+            tree, copy, symlinks=False, ignore=shutil.ignore_patterns("__pycache__"), ignore_dangling_symlinks=True
         )
         acceptance, problems = _acceptance(tree, name)
         trials.append(Trial(name, tree, copy, acceptance, problems))
@@ -167,16 +130,10 @@ def _requirements(copy: Path) -> list[str]:
     if not path.is_file():
         return []
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    return [
-        line.strip()
-        for line in lines
-        if line.strip() and not line.lstrip().startswith(("#", "-"))
-    ]
+    return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith(("#", "-"))]
 
 
-def _run(
-    job: dict[str, Any], folder: Path, python: str, timeout: float
-) -> dict[str, Any]:
+def _run(job: dict[str, Any], folder: Path, python: str, timeout: float) -> dict[str, Any]:
     job_file, result = folder / "job.json", folder / "result.json"
     job_file.write_text(json.dumps(job, ensure_ascii=False), encoding="utf-8")
     environment = {key: os.environ[key] for key in _KEPT if key in os.environ}
@@ -206,20 +163,14 @@ def _run(
             process.wait(timeout)
         except subprocess.TimeoutExpired:
             _kill(process)
-            raise HostFailed(
-                f"the host process took longer than {timeout:g} seconds (--timeout)"
-            ) from None
+            raise HostFailed(f"the host process took longer than {timeout:g} seconds (--timeout)") from None
         except BaseException:
             _kill(process)
             raise
         _kill(process)
     if not result.is_file():
-        last = (
-            log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-3:]
-        )
-        raise HostFailed(
-            f"the host process ended without an answer (exit {process.returncode}): {' | '.join(last)}"
-        )
+        last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-3:]
+        raise HostFailed(f"the host process ended without an answer (exit {process.returncode}): {' | '.join(last)}")
     facts: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
     return facts
 
@@ -227,10 +178,8 @@ def _run(
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """End the process and whatever it started."""
     if hasattr(os, "killpg"):
-        try:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass
     else:
         process.kill()
     process.wait()

@@ -1,9 +1,9 @@
-"""Excel workbooks (.xlsx, .xlsm, .xltx, .xltm).
+r"""Excel workbooks (.xlsx, .xlsm, .xltx, .xltm).
 
 Sources:
 
 - ECMA-376-1 §12.3.23 workbook part, §18.2.19 sheet: name at most 31 characters, unique without case.
-- Excel refuses the characters `: \\ / ? * [ ]` in a sheet name.
+- Excel refuses the characters `: \ / ? * [ ]` in a sheet name.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def report_schema() -> dict[str, Any]:
                 "type": "object",
                 "additionalProperties": False,
                 "properties": {
-                    **{key: text for key in ("path", "json_path", "member")},
+                    **dict.fromkeys(("path", "json_path", "member"), text),
                     **{
                         key: {"type": "integer", "minimum": 0}
                         for key in ("line", "column", "offset")
