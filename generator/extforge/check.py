@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from extforge.community import check_skill_source
 from extforge.contents import SCHEMAS
 from extforge.derive import Blueprint, derive, relate
 from extforge.errors import PlanError
@@ -24,6 +25,7 @@ from extforge_verifiers.hostnames import HOST_RAILS, HOST_TOOLS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from extforge.community import Collection
     from extforge.derive import Rail, Tool
     from extforge.plan import ArtifactSpec, RailSpec, ToolSpec
 
@@ -50,6 +52,7 @@ class CheckedPlan:
     package_name: str = ""
     blueprints: list[Blueprint] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    collection: Collection | None = None
 
     @property
     def errors(self) -> list[Finding]:
@@ -58,7 +61,11 @@ class CheckedPlan:
 
 
 def load_plan(
-    source: str, *, max_designs: int = MAX_DESIGNS, existing: Mapping[str, Installed] | None = None
+    source: str,
+    *,
+    max_designs: int = MAX_DESIGNS,
+    existing: Mapping[str, Installed] | None = None,
+    collection: Collection | None = None,
 ) -> CheckedPlan:
     """Return a plan that can be used.
 
@@ -66,28 +73,38 @@ def load_plan(
         source: a file, a folder, or `-` for standard input.
         max_designs: how many designs a plan may have.
         existing: extensions that are already in the target, by name.
+        collection: community skills that designs may name.
 
     Raises:
         PlanError: with every problem, when it cannot be used.
     """
-    plan = check_plan(source, max_designs=max_designs, existing=existing)
+    plan = check_plan(source, max_designs=max_designs, existing=existing, collection=collection)
     if plan.errors:
         raise PlanError(plan.label, plan.findings)
     return plan
 
 
 def check_plan(
-    source: str, *, max_designs: int = MAX_DESIGNS, existing: Mapping[str, Installed] | None = None
+    source: str,
+    *,
+    max_designs: int = MAX_DESIGNS,
+    existing: Mapping[str, Installed] | None = None,
+    collection: Collection | None = None,
 ) -> CheckedPlan:
     """Return the plan with all its findings; a plan that cannot even be read is a finding too."""
     try:
-        return check_source(read_plan(source), max_designs=max_designs, existing=existing)
+        found = read_plan(source)
     except PlanError as exc:
         return CheckedPlan(exc.source, findings=list(exc.findings))
+    return check_source(found, max_designs=max_designs, existing=existing, collection=collection)
 
 
 def check_source(
-    source: Source, *, max_designs: int = MAX_DESIGNS, existing: Mapping[str, Installed] | None = None
+    source: Source,
+    *,
+    max_designs: int = MAX_DESIGNS,
+    existing: Mapping[str, Installed] | None = None,
+    collection: Collection | None = None,
 ) -> CheckedPlan:
     """Check designs that have been read; see `check_plan`."""
     plan = CheckedPlan(source.label, source.package_name)
@@ -114,8 +131,10 @@ def check_source(
         plan.findings += _check_unique(blueprints)
         for blueprint in blueprints:
             plan.findings += _check_derived(blueprint)
+            plan.findings += _check_community(blueprint, collection)
             plan.findings += check_content(blueprint)
         plan.blueprints = _in_order(blueprints)
+        plan.collection = collection
     plan.findings.sort(key=lambda f: (f.where.path or "", f.where.line or 0, f.where.column or 0))
     return plan
 
@@ -339,6 +358,22 @@ def _check_unique(blueprints: list[Blueprint]) -> Iterator[Finding]:
             words = f"the {what} {name!r} is already used by {first.name!r}; the host refuses the second"
             code = f"plan-{what.replace(' ', '-')}-duplicate"
             yield problem(blueprint.entry, code, words, field_name, index, key)
+
+
+def _check_community(blueprint: Blueprint, collection: Collection | None) -> Iterator[Finding]:
+    """A community skill that cannot be used is an error, never a silent fallback."""
+    for skill in blueprint.skills:
+        if not skill.source:
+            continue
+        if collection is None:
+            words = f"the community skill {skill.source!r} was not looked for"
+            fix = "pass --skills-from with the folder of the collection"
+            yield problem(blueprint.entry, "plan-skill-source-missing", words, "skill_source", fix=fix, warn=True)
+            continue
+        for finding in check_skill_source(collection, skill.source):
+            where = finding.where if finding.where.path else None
+            own = problem(blueprint.entry, finding.code, finding.message, "skill_source", fix=finding.fix)
+            yield finding if where else own
 
 
 def _check_derived(blueprint: Blueprint) -> Iterator[Finding]:

@@ -129,6 +129,12 @@ def init(file: str, form: str, as_json: bool) -> None:
 def plan_options(function: Callable[..., None]) -> Callable[..., None]:
     """Add what `check` and `generate` share."""
     function = click.option(
+        "--skills-from",
+        multiple=True,
+        type=click.Path(exists=True, file_okay=False),
+        help="A folder of community skills that designs may name. Repeatable.",
+    )(function)
+    function = click.option(
         "--max-designs",
         type=click.IntRange(1, 100_000),
         default=10,
@@ -147,9 +153,18 @@ def plan_options(function: Callable[..., None]) -> Callable[..., None]:
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option("--explain", is_flag=True, help="Print every choice that was derived, and why.")
 @output_options
-def check(plan: str, into: str | None, max_designs: int, strict: bool, explain: bool, form: str, as_json: bool) -> None:
+def check(
+    plan: str,
+    into: str | None,
+    max_designs: int,
+    skills_from: tuple[str, ...],
+    strict: bool,
+    explain: bool,
+    form: str,
+    as_json: bool,
+) -> None:
     """Find every problem in PLAN: a file, a folder with *.plan.yaml, or - for standard input."""
-    checked = read_plan(plan, into, max_designs)
+    checked = read_plan(plan, into, max_designs, skills_from)
     bad = bool(checked.errors) or (strict and bool(checked.findings))
     if as_json or form == "json":
         print_plan_json(checked, bad=bad)
@@ -174,12 +189,15 @@ def _plan_exit(checked: CheckedPlan, *, bad: bool) -> int:
     return EXIT_USAGE if unreadable else EXIT_BAD if bad else EXIT_GOOD
 
 
-def read_plan(plan: str, into: str | None, max_designs: int) -> CheckedPlan:
+def read_plan(plan: str, into: str | None, max_designs: int, skills_from: tuple[str, ...]) -> CheckedPlan:
     """Return the plan, checked against what is in the target already."""
     from extforge.check import check_plan
+    from extforge.community import read_collection
     from extforge.generate import existing_extensions
 
-    return check_plan(plan, max_designs=max_designs, existing=existing_extensions(into) if into else None)
+    existing = existing_extensions(into) if into else None
+    collection = read_collection(skills_from) if skills_from else None
+    return check_plan(plan, max_designs=max_designs, existing=existing, collection=collection)
 
 
 def print_choices(checked: CheckedPlan) -> None:
@@ -253,6 +271,7 @@ def generate(
     plan: str,
     into: str,
     max_designs: int,
+    skills_from: tuple[str, ...],
     only: str | None,
     dry_run: bool,
     strict: bool,
@@ -263,7 +282,7 @@ def generate(
     """Make the extensions of PLAN below DIR/openjiuwen/extensions/harness/."""
     from extforge.generate import generate as run_generate
 
-    checked = read_plan(plan, into, max_designs)
+    checked = read_plan(plan, into, max_designs, skills_from)
     if checked.errors or (strict and checked.findings):
         if as_json or form == "json":
             print_plan_json(checked, bad=True)

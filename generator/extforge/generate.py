@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from extforge.apply import Changes, apply_changes, classify
 from extforge.check import CheckedPlan, Installed
+from extforge.community import read_skill_files
 from extforge.errors import TargetError, TemplateError
 from extforge.render import render_plan
 from extforge_verifiers.documents import read_document
@@ -20,6 +21,7 @@ from extforge_verifiers.findings import Finding, Severity
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from extforge.community import Collection
     from extforge.derive import Blueprint
 
 __all__ = ["Generated", "existing_extensions", "generate"]
@@ -88,7 +90,9 @@ def generate(
     """
     target = Path(into)
     blueprints = _chosen(plan, only)
+    _need_skills(blueprints, plan)
     files = render_plan(blueprints, template)
+    files.update(_community_files(blueprints, plan.collection))
     check_rendered(blueprints, files, _beside(into))
     changes = classify(target, files)
     result = Generated(target, changes, blueprints)
@@ -97,6 +101,24 @@ def generate(
     apply_changes(target, files, changes)
     result.applied = True
     return result
+
+
+def _need_skills(blueprints: list[Blueprint], plan: CheckedPlan) -> None:
+    named = sorted({skill.source for b in blueprints for skill in b.skills if skill.source})
+    if named and plan.collection is None:
+        words = f"the plan uses community skills ({', '.join(named)}): pass --skills-from with their folder"
+        raise TargetError(words)
+
+
+def _community_files(blueprints: list[Blueprint], collection: Collection | None) -> dict[str, bytes]:
+    """Return the files of the community skills, as they are."""
+    found: dict[str, bytes] = {}
+    for blueprint in blueprints:
+        for skill in blueprint.skills:
+            if skill.source and collection is not None:
+                for path, data in read_skill_files(collection.skills[skill.source]).items():
+                    found[f"{blueprint.root}/skills/{skill.name}/{path}"] = data
+    return found
 
 
 def _beside(into: str) -> list[str]:
