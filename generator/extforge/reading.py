@@ -109,13 +109,14 @@ def _collect(result: Source, text: str, label: str) -> None:
         return
     document = parse_text(text, label)
     found = list(_designs(document))
+    beside = list(_beside_designs(document))
     if found:
         result.entries += [Entry(document, path) for path in found]
         if isinstance(document.value, dict) and isinstance(document.value.get("package_name"), str):
             result.package_name = result.package_name or document.value["package_name"]
-    else:
+    elif not beside:
         result.findings.append(_wrong_shape(document))
-    result.findings += _beside_designs(document)
+    result.findings += beside
 
 
 def _is_prose(text: str, label: str) -> bool:

@@ -28,6 +28,7 @@ MODULE_PREFIX = "openjiuwen.extensions.harness"
 COMPONENTS = ("rail", "tool", "skill")
 KINDS = ("capability", "constraint")
 LONGEST_TEXT = 50_000  # characters
+LONGEST_KEY = 200
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _RUNTIME_ROOT = re.compile(r"runtime_extensions/[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _NEEDLESS = re.compile(r"(readme|install(ation)?|changelog|changes|contributing|license)(\.\w+)?", re.IGNORECASE)
@@ -67,8 +68,9 @@ def _check_texts(entry: Entry) -> Iterator[Finding]:
         if match := _CONTROL.search(text):
             words = f"the text has a control character (U+{ord(match[0]):04X}) at position {match.start() + 1}"
             yield problem(entry, "plan-text-character", words, *path, fix="remove it", key=is_key)
-        if len(text) > LONGEST_TEXT:
-            words = f"the text has {len(text):,} characters; {LONGEST_TEXT:,} are allowed"
+        limit = LONGEST_KEY if is_key else LONGEST_TEXT
+        if len(text) > limit:
+            words = f"the text has {len(text):,} characters; {limit:,} are allowed"
             yield problem(entry, "plan-text-too-long", words, *path, key=is_key)
 
 

@@ -29,6 +29,10 @@ def yaml_string(text: str) -> str:
     """Return `text` as one YAML scalar on one line."""
     if _PLAIN.fullmatch(text) and text.lower() not in _YAML_WORDS and "--" not in text and len(text) <= 100:
         return text
+    return _quoted(text)
+
+
+def _quoted(text: str) -> str:
     quoted = json.dumps(text, ensure_ascii=False)
     quoted = _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", quoted)
     return quoted.replace("---", "\\x2d--")
@@ -69,8 +73,16 @@ def _entry(head: str, item: Any, indent: int) -> list[str]:
 
 
 def _scalar(item: Any) -> str:
+    """Return a value on one line: a scalar, something empty, or a list inside a list in flow style."""
     if isinstance(item, str):
         return yaml_string(item)
-    if isinstance(item, (dict, list)):
-        return json.dumps(item, ensure_ascii=True)  # empty, or a list inside a list: flow style
+    if isinstance(item, list):
+        return f"[{', '.join(_flow(element) for element in item)}]"
+    if isinstance(item, dict):
+        return f"{{{', '.join(f'{_quoted(key)}: {_flow(value)}' for key, value in item.items())}}}"
     return json.dumps(item)
+
+
+def _flow(item: Any) -> str:
+    # In flow style commas and brackets have a meaning, so every text is quoted.
+    return _quoted(item) if isinstance(item, str) else _scalar(item)

@@ -124,6 +124,7 @@ def _check_slide(package: Package, part: str) -> Iterator[Finding]:
         yield invalid(
             "pptx-slide-root", f"{part} is a <{roots[0]}>, not a slide", member=part
         )
+        return
     text = " ".join(texts).strip()
     if not text and not pictures:
         yield warning(

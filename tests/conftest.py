@@ -1,0 +1,35 @@
+"""Fixtures, and the skipping of what cannot run here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from extforge_harness.host.run import host_available
+from support import SHARED, Plans
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the tests that need openJiuwen where it is not installed, with the reason."""
+    if host_available():
+        return
+    skip = pytest.mark.skip(reason='openJiuwen is not installed: pip install "extforge[host]"')
+    for item in items:
+        if item.get_closest_marker("host"):
+            item.add_marker(skip)
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of shared reference material, which is not part of the project."""
+    if not SHARED.is_dir():
+        pytest.skip("the shared reference material is not beside the checkout")
+    return SHARED
+
+
+@pytest.fixture
+def plans(tmp_path: Path) -> Plans:
+    return Plans(tmp_path)

@@ -1,0 +1,152 @@
+"""Good files pass, every kind of damage is found and named, and no bytes make a check raise."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from damage import CASES, Damage, good
+from extforge_verifiers import Verdict, verify_artifact
+from extforge_verifiers.checking import Requirement, parse_requirement
+from extforge_verifiers.formats import FORMATS
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+
+def write(tmp_path: Path, form: str, data: bytes) -> Path:
+    path = tmp_path / f"file.{form}"
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("form", sorted(FORMATS))
+def test_a_real_file_passes_without_a_word(tmp_path: Path, form: str) -> None:
+    report = verify_artifact(write(tmp_path, form, good(form)))
+    assert report.verdict is Verdict.PASS
+    assert report.findings == ()
+    assert report.facts["size_bytes"] == len(good(form))
+
+
+@pytest.mark.parametrize(("form", "damage", "codes"), [pytest.param(f, d, c, id=f"{f}: {i}") for f, i, d, c in CASES])
+def test_damage_is_found_and_named(tmp_path: Path, form: str, damage: Damage, codes: set[str]) -> None:
+    report = verify_artifact(write(tmp_path, form, damage(good(form))), form)
+    assert {finding.code for finding in report.findings} == codes
+    warned = {f.code for f in report.findings if f.severity == "warning"}
+    assert (report.verdict is Verdict.PASS) == (warned == codes)
+    for finding in report.findings:
+        assert finding.message
+        assert (finding.failure_id is None) == (finding.severity == "warning")
+
+
+@pytest.mark.parametrize(
+    ("form", "facts"),
+    [
+        ("pptx", {"slides": 2}),
+        ("docx", {"tables": 1}),
+        ("xlsx", {"sheets": 2, "rows": 2}),
+        ("pdf", {"pages": 2, "encrypted": False}),
+        ("json", {"records": 2, "type": "object"}),
+        ("png", {"width": 64, "height": 48}),
+        ("jpg", {"width": 64, "height": 48}),
+        ("gif", {"width": 64, "height": 48, "frames": 1}),
+        ("webp", {"width": 64, "height": 48}),
+    ],
+)
+def test_facts_are_counted(tmp_path: Path, form: str, facts: dict[str, object]) -> None:
+    report = verify_artifact(write(tmp_path, form, good(form)))
+    assert {key: report.facts[key] for key in facts} == facts
+
+
+def test_pages_in_object_streams_are_counted(tmp_path: Path) -> None:
+    import pypdf
+
+    writer = pypdf.PdfWriter()
+    for _ in range(3):
+        writer.add_blank_page(100, 100)
+    path = tmp_path / "x.pdf"
+    writer.write(path)
+    assert verify_artifact(path).facts["pages"] == 3
+
+
+@pytest.mark.parametrize(
+    ("bound", "codes"),
+    [
+        pytest.param("slides>=2", set(), id="holds"),
+        pytest.param("slides>=3", {"requirement-unmet"}, id="does not hold"),
+        pytest.param("slides==2", set(), id="exactly"),
+        pytest.param("slides<2", {"requirement-unmet"}, id="less"),
+        pytest.param("pages>=1", {"requirement-unproven"}, id="nothing counts it"),
+    ],
+)
+def test_requirements_are_held_against_facts(tmp_path: Path, bound: str, codes: set[str]) -> None:
+    report = verify_artifact(write(tmp_path, "pptx", good("pptx")), requirements=[parse_requirement(bound)])
+    assert {f.code for f in report.findings} == codes
+
+
+@pytest.mark.parametrize("text", ["slides", "slides=>3", "3>slides", "slides>=x", ""])
+def test_a_requirement_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="slides>=3"):
+        parse_requirement(text)
+
+
+@pytest.mark.parametrize(
+    ("key", "missing"),
+    [("a", False), ("/a/1", False), ("/a/5", True), ("/名", False), ("b", True), ("/a/x", True), ("/a/-1", True)],
+)
+def test_required_keys_are_looked_up_in_json(tmp_path: Path, key: str, missing: bool) -> None:
+    report = verify_artifact(write(tmp_path, "json", good("json")), keys=[key])
+    assert [f.code for f in report.findings] == (["json-key-missing"] if missing else [])
+
+
+def test_required_keys_of_another_format_are_unproven(tmp_path: Path) -> None:
+    report = verify_artifact(write(tmp_path, "pdf", good("pdf")), keys=["a"])
+    assert [f.code for f in report.findings] == ["requirement-unproven"]
+
+
+def test_what_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
+    for path in (tmp_path / "no.pdf", tmp_path):
+        report = verify_artifact(path, "pdf")
+        assert [(f.code, f.failure_id) for f in report.findings] == [("artifact-missing", "artifact_not_created")]
+    os.mkfifo(tmp_path / "pipe.pdf")
+    assert verify_artifact(tmp_path / "pipe.pdf").verdict is Verdict.FAIL
+
+
+def test_an_unknown_suffix_is_undetermined_and_no_suffix_goes_by_content(tmp_path: Path) -> None:
+    (tmp_path / "x.xyz").write_bytes(good("pdf"))
+    (tmp_path / "nosuffix").write_bytes(good("pdf"))
+    assert verify_artifact(tmp_path / "x.xyz").verdict is Verdict.UNDETERMINED
+    assert verify_artifact(tmp_path / "nosuffix").kind == "pdf"
+
+
+def test_an_error_skips_the_checks_that_build_on_it(tmp_path: Path) -> None:
+    report = verify_artifact(write(tmp_path, "pdf", b"text"), requirements=[Requirement("pages", ">=", 1)])
+    assert report.checked == ("check_header",)
+    assert set(report.skipped) == {"check_end", "check_objects", "pages>=1"}
+
+
+def test_messages_name_what_a_disguised_file_really_is(tmp_path: Path) -> None:
+    report = verify_artifact(write(tmp_path, "pptx", b"<!DOCTYPE html><html>"))
+    assert report.findings[0].message == "named .pptx, but it is an HTML page"
+    assert report.findings[0].failure_id == "artifact_placeholder_output"
+
+
+@pytest.mark.parametrize("form", sorted(FORMATS))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_no_bytes_make_a_check_crash(tmp_path: Path, form: str, data: st.DataObject) -> None:
+    original = good(form)
+    kind = data.draw(st.sampled_from(["random", "flip", "cut", "insert", "zero"]))
+    at = data.draw(st.integers(0, len(original) - 1))
+    if kind == "random":
+        body = data.draw(st.binary(max_size=300))
+    elif kind == "flip":
+        body = original[:at] + bytes([original[at] ^ data.draw(st.integers(1, 255))]) + original[at + 1 :]
+    elif kind == "cut":
+        body = original[:at]
+    elif kind == "insert":
+        body = original[:at] + data.draw(st.binary(min_size=1, max_size=40)) + original[at:]
+    else:
+        body = original[:at] + bytes(min(50, len(original) - at)) + original[at + 50 :]
+    report = verify_artifact(write(tmp_path, form, body))
+    assert "check-crashed" not in {finding.code for finding in report.findings}, report.findings
