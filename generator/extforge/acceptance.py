@@ -141,6 +141,13 @@ def _guard_calls(rail: Rail, formats: Mapping[str, str]) -> dict[str, Any]:
     blocks, passes = _pattern_calls(require, forbid, argument)
     if blocks is None and passes is None:
         bad, good = _file_names(require, forbid, extension)
+        if rail.options.get("on_violation") == "rewrite":
+            return {
+                "tool_name": tool,
+                "rewrites": {argument: bad},
+                "into": {argument: good},
+                "passes": {argument: good},
+            }
         blocks, passes = {argument: bad}, {argument: good}
     calls = {"tool_name": tool, "blocks": blocks, "passes": passes}
     return {key: value for key, value in calls.items() if value is not None}

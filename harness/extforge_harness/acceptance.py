@@ -64,6 +64,8 @@ class RailTest(Model):
     tool_name: str | None = Field(None, description="the tool whose calls are refused or let through")
     blocks: dict[str, Any] | None = Field(None, description="arguments of a call that must be refused")
     passes: dict[str, Any] | None = Field(None, description="arguments of a call that must run")
+    rewrites: dict[str, Any] | None = Field(None, description="arguments of a call that must be corrected")
+    into: dict[str, Any] | None = Field(None, description="what must become of them")
     calls: Calls = Field(1, description="how many calls of a harmless tool to make")
     shows: str | None = Field(None, description="a text that must appear in the system prompt")
     refuses_after: Calls | None = Field(None, description="how many calls may run before one is refused")

@@ -82,7 +82,7 @@ def plan_turns(trials: list[Trial]) -> dict[str, Any]:
 
 
 def _rail_turns(trial: Trial, index: int, test: RailTest, stand_ins: set[str]) -> Iterator[dict[str, Any]]:
-    for what, arguments in (("blocks", test.blocks), ("passes", test.passes)):
+    for what, arguments in (("blocks", test.blocks), ("passes", test.passes), ("rewrites", test.rewrites)):
         if arguments is not None:
             tool = test.tool_name or STAND_IN
             stand_ins.add(tool)
@@ -101,6 +101,7 @@ def _turn(
 ) -> dict[str, Any]:
     return {
         "id": f"{trial.name}:{suffix}",
+        "extension": trial.name,
         "session": session or trial.session,
         "query": query,
         "calls": [{"tool_name": name, "arguments": arguments} for name, arguments in calls],
@@ -268,7 +269,8 @@ class _Judge:
             return
         bounds = [Requirement(fact, ">=", value) for fact, value in expect.minimum.items()]
         fields = test.assertions.required_fields
-        report = verify_result(seen["result"], root=self.work, format=expect.format, requirements=bounds, fields=fields)
+        root = os.path.join(self.work, self.trial.name)
+        report = verify_result(seen["result"], root=root, format=expect.format, requirements=bounds, fields=fields)
         self.findings += [
             Finding(f.code, f"{name}: {f.message}", f.severity, f.where, f.fix, f.failure_id) for f in report.findings
         ]
@@ -305,11 +307,11 @@ class _Judge:
 
     def _rail(self, index: int, test: RailTest) -> None:
         prefix = self.trial.name
-        for what in ("blocks", "passes"):
+        for what in ("blocks", "passes", "rewrites"):
             turn = self.turns.get(f"{prefix}:{what}-{index}")
             if turn is not None:
                 self._guard(test, turn, what)
-        if test.does == "guard" and (test.blocks is None or test.passes is None):
+        if test.does == "guard" and (test.blocks is None and test.rewrites is None or test.passes is None):
             words = f"{test.rail} was not tried: the acceptance file gives no call to refuse, or none to let through"
             fix = f"add blocks and passes to acceptance/{prefix}.yaml"
             self.find("host-guard-not-tried", words, "rail_hook_not_observed", fix=fix)
@@ -340,6 +342,11 @@ class _Judge:
         elif what == "passes" and not ran:
             words = f"{test.rail} refused a good call of {tool}: {message}"
             self.find("host-guard-closed", words, "rail_hook_not_observed")
+        elif what == "rewrites":
+            seen = [i for name, i in zip(turn["executed"], turn["inputs"], strict=True) if name == tool]
+            if not seen or any(seen[-1].get(key) != value for key, value in (test.into or {}).items()):
+                words = f"{test.rail} should turn {test.rewrites} into {test.into}; the tool got {seen or 'no call'}"
+                self.find("host-guard-open", words, "rail_hook_not_observed")
 
     def _limit(self, test: RailTest, turn: dict[str, Any]) -> None:
         assert test.refuses_after is not None

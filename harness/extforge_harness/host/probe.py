@@ -110,6 +110,7 @@ class Watch:
         self.hooks: dict[str, dict[str, Facts]] = {}
         self.results: list[Facts] = []
         self.executed: list[str] = []
+        self.inputs: list[Any] = []  # of each execution
         self._wrapped: dict[tuple[int, str], Any] = {}
         self._kept: list[Any] = []
 
@@ -283,6 +284,7 @@ def watch_tools(agent: Any, watch: Watch, seen: set[str]) -> None:
         def wrap(original: Any, name: str) -> Any:
             async def invoke(*args: Any, **kwargs: Any) -> Any:
                 watch.executed.append(name)
+                watch.inputs.append(_jsonable(args[0] if args else kwargs.get("inputs")))
                 return await original(*args, **kwargs)
 
             return invoke
@@ -326,8 +328,14 @@ def add_stand_in(agent: Any, name: str, result: Facts) -> None:
 # --------------------------------------------------------------------------- turns
 
 
-async def turn(agent: Any, model: ScriptedModel, watch: Watch, spec: Facts) -> Facts:
-    """Play one turn: the model makes the calls, one after the other, and then says it is done."""
+async def turn(agent: Any, model: ScriptedModel, watch: Watch, spec: Facts, work: Path) -> Facts:
+    """Play one turn: the model makes the calls, one after the other, and then says it is done.
+
+    Each extension has a working directory of its own, so that two that write `report.pdf` do not meet.
+    """
+    folder = work / spec["extension"]
+    folder.mkdir(exist_ok=True)
+    os.chdir(folder)
     from openjiuwen.core.session.agent import create_agent_session
 
     model.script = [
@@ -358,6 +366,7 @@ async def turn(agent: Any, model: ScriptedModel, watch: Watch, spec: Facts) -> F
     facts["offered"] = [t["function"]["name"] for t in (requests[0].get("tools") or [])] if requests else []
     facts["results"] = watch.results[before[1] :]
     facts["executed"] = watch.executed[before[2] :]
+    facts["inputs"] = watch.inputs[before[2] :]
     facts["seconds"] = round(time.monotonic() - started, 3)
     return facts
 
@@ -369,7 +378,7 @@ def _error(exc: BaseException) -> Facts:
 async def probe_alone(extension: Facts, job: Facts, model: ScriptedModel) -> Facts:
     """Load one extension on an agent of its own, and take it off again."""
     path = Path(extension["path"])
-    workspace = Path(job["scratch"]) / f"alone-{extension['name']}"
+    workspace = Path(job["scratch"]) / ".alone" / extension["name"]
     agent = make_agent(model.port, workspace, f"alone_{extension['name']}", [])
     facts: Facts = {"name": extension["name"], "loaded": False}
     before = snapshot(agent)
@@ -403,7 +412,10 @@ async def probe(job: Facts, model: ScriptedModel) -> Facts:
     watch = Watch([extension["path"] for extension in job["extensions"]])
     watch.install()
     facts: Facts = {"alone": [await probe_alone(e, job, model) for e in job["extensions"]]}
-    if not all(item["loaded"] for item in facts["alone"]):
+    # A tree that does not load must not hide what the others do.
+    loaded = {item["name"] for item in facts["alone"] if item["loaded"]}
+    extensions = [e for e in job["extensions"] if e["name"] in loaded]
+    if not extensions:
         return facts
     watch.hooks.clear()
     watch._wrapped.clear()
@@ -414,11 +426,11 @@ async def probe(job: Facts, model: ScriptedModel) -> Facts:
     together: Facts = {"loaded": False}
     facts["together"] = together
     try:
-        for extension in job["extensions"]:
+        for extension in extensions:
             record, _ = await load(agent, Path(extension["path"]))
             records.append(record)
     except Exception as exc:  # noqa: BLE001
-        together["error"] = {**_error(exc), "extension": job["extensions"][len(records)]["name"]}
+        together["error"] = {**_error(exc), "extension": extensions[len(records)]["name"]}
         return facts
     together["loaded"] = True
     for name in job.get("stand_ins", []):
@@ -427,13 +439,15 @@ async def probe(job: Facts, model: ScriptedModel) -> Facts:
     seen: set[str] = set()
     watch_tools(agent, watch, seen)
     together["watched_tools"] = sorted(seen)
-    together["turns"] = [await turn(agent, model, watch, spec) for spec in job["turns"]]
+    specs = [spec for spec in job["turns"] if spec["extension"] in loaded]
+    together["turns"] = [await turn(agent, model, watch, spec, workspace) for spec in specs]
     together["hooks"] = watch.hooks
     try:
         for record in reversed(records):
             await unload(agent, record)
         after = snapshot(agent)
-        added = {key: {n for e in facts["alone"] for n in e["added"][key]} for key in after}
+        whole = [item for item in facts["alone"] if item["loaded"]]
+        added = {key: {n for e in whole for n in e["added"][key]} for key in after}
         # Only what an extension brought counts: the host adds rails and sections of its own during turns.
         added["sections"] = {name for name in after["sections"] if name.startswith("extforge")}
         together["left_behind"] = [f"{key}: {sorted(left)}" for key in after if (left := added[key] & set(after[key]))]

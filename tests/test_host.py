@@ -1,0 +1,266 @@
+"""In the real openJiuwen: what is generated loads and works, what is broken is found, each with its failure id."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from extforge.check import load_plan
+from extforge.generate import generate
+from extforge_harness.errors import HostFailed, HostMissing
+from extforge_harness.host.run import HostRun, verify_in_host
+from extforge_verifiers import Verdict
+from extforge_verifiers.hostnames import HOOKS, HOST_RAILS, HOST_TOOLS
+from support import Plans, design, run_cli
+from trees import ACCEPTANCE, BROKEN, FILES, NAME, Broken, edited, numbered, write_tree
+
+pytestmark = pytest.mark.host
+
+PREFIX = "openjiuwen.extensions.harness"
+
+# Ten designs with nothing but the host's own fields: every sensible combination of components.
+TEN = [
+    design("quarterly_sales_deck", components=["tool", "skill"], depends_on=["filename_policy"]),
+    design("filename_policy", kind="constraint", components=["rail"], applies_to=["quarterly_sales_deck"]),
+    design("session_budget", components=["rail", "tool"]),
+    design("incident_brief_pdf", components=["tool"]),
+    design(
+        "finance_excel",
+        components=["tool", "skill"],
+        harness_config_patch={"resources": {"tools": [{"type": "package", "module": f"{PREFIX}.finance_excel.tools.office.deep.sheet_tool", "class": "SheetTool"}], "skills": {"dirs": ["skills/"]}}},
+    ),
+    design("contract_word", components=["tool"]),
+    design("trend_chart", components=["rail", "tool"]),
+    design("order_json_export", components=["rail", "tool", "skill"]),
+    design("brand_voice", components=["rail", "skill"]),
+    design("remind_goal_every", components=["rail", "tool"]),
+]  # fmt: skip
+
+# Everything that a plan can spell out.
+RICH = [
+    design("deck_maker", tools=[{"name": "make_deck", "does": {"artifact": {"format": "pptx", "minimum": {"slides": 4}}}}]),
+    design("name_fixer", kind="constraint", components=["rail"], applies_to=["deck_maker"], rails=[{"does": {"guard": {"require": {"stem_suffix": "_final", "extension": [".pptx"]}, "on_violation": "rewrite"}}}]),
+    design("mode_guard", kind="constraint", components=["rail"], rails=[{"does": {"guard": {"forbid": {"argument": {"mode": "delete|drop"}}, "allow_commands": ["ls"]}}}]),
+    design("pattern_guard", kind="constraint", components=["rail"], applies_to=["order_export"], rails=[{"does": {"guard": {"require": {"pattern": "[a-z_]+(_final)?\\.json"}}}}]),
+    design("order_export", tools=[{"does": {"artifact": {"format": "json", "required_keys": ["/meta/id"]}}}]),
+    design("strict_budget", components=["rail", "tool"], rails=[{"does": {"budget": {"calls": 8, "on_exceed": "block"}}}]),
+    design("call_audit", components=["rail", "tool"], rails=[{"does": {"audit": {"arguments": True}}}]),
+    design("goal_reminder", components=["rail"], rails=[{"does": {"reminder": {"every": 3, "of": "tool_calls", "text": "回到目标: stay on the goal"}}}]),
+    design("tone_prompt", components=["rail"], rails=[{"does": {"prompt": {"text": "Answer in one sentence.", "when_mentions": ["quickly"]}}}]),
+    design("truth_gate", components=["rail"], rails=[{"does": "artifact_gate"}]),
+]  # fmt: skip
+
+
+def run_plan(folder: Path, designs: list[dict[str, Any]], **options: Any) -> HostRun:
+    result = generate(load_plan(Plans(folder).write(*designs)), str(folder / "out"))
+    return verify_in_host([str(result.target / root) for root in result.roots], **options)
+
+
+@pytest.fixture(scope="module")
+def ten(tmp_path_factory: pytest.TempPathFactory) -> HostRun:
+    return run_plan(tmp_path_factory.mktemp("ten"), TEN)
+
+
+def test_ten_seed_only_designs_load_together_and_each_does_its_work(ten: HostRun) -> None:
+    assert len(ten.reports) == 10
+    for report in ten.reports:
+        assert report.verdict is Verdict.PASS, (report.path, report.findings)
+        assert "together" in report.checked
+    checked = [item for report in ten.reports for item in report.checked]
+    assert sum(item.startswith("tool ") for item in checked) == 8
+    assert sum(item.startswith("rail ") for item in checked) == 6
+    assert sum(item.startswith("skill ") for item in checked) == 4
+
+
+def test_the_files_of_the_ten_are_really_there(ten: HostRun) -> None:
+    from extforge_verifiers import verify_artifact
+
+    made = [
+        p
+        for p in (Path(ten.scratch) / "work").rglob("*.*")
+        if p.suffix in (".pptx", ".pdf", ".xlsx", ".docx", ".png", ".json")
+    ]
+    assert sorted(p.suffix for p in made) == [".docx", ".json", ".pdf", ".png", ".pptx", ".xlsx"]
+    for path in made:
+        assert verify_artifact(path).verdict is Verdict.PASS
+
+
+def test_a_budget_tool_reads_what_its_rail_wrote(ten: HostRun) -> None:
+    facts = json.loads((Path(ten.scratch) / "result.json").read_text())
+    turn = next(t for t in facts["together"]["turns"] if t["id"] == "session_budget:tool-0")
+    data = turn["results"][-1]["result"]["data"]
+    assert data["recorded"] is True
+    assert data["state"]["calls"] == 1
+    assert "extforge_probe" in data["state"]["tools"]
+    assert data["state"]["limits"] == {"calls": 50}
+
+
+def test_a_scripted_model_calls_the_tool_and_reads_its_result(ten: HostRun) -> None:
+    facts = json.loads((Path(ten.scratch) / "result.json").read_text())
+    turn = next(t for t in facts["together"]["turns"] if t["id"] == "quarterly_sales_deck:tool-0")
+    assert (turn["requests"], turn["answer"]["output"]) == (2, "done")
+    message = json.loads(turn["tool_messages"][-1])
+    assert (message["success"], message["slides"]) == (True, 4)
+
+
+def test_everything_that_a_plan_can_spell_out_works_together(tmp_path: Path) -> None:
+    run = run_plan(tmp_path, RICH)
+    for report in run.reports:
+        assert report.verdict is Verdict.PASS, (report.path, report.findings)
+    turns = {t["id"]: t for t in json.loads((Path(run.scratch) / "result.json").read_text())["together"]["turns"]}
+    refused = turns["strict_budget:rail-0"]
+    assert refused["executed"].count("extforge_probe") == 8
+    assert "budget of this session is used up" in refused["tool_messages"][-1]
+    lie = turns["truth_gate:lie-0"]
+    assert "claimed success, but that is not true" in lie["tool_messages"][-1]
+    fixed = turns["name_fixer:rewrites-0"]
+    assert fixed["inputs"] == [{"output_path": "report_final.pptx"}]  # corrected, not refused
+
+
+# --------------------------------------------------------------------------- broken trees
+
+
+@pytest.fixture(scope="module")
+def broken_runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Run every broken tree in one host process; each has names of its own."""
+    folder = tmp_path_factory.mktemp("broken")
+    trees = {}
+    for number, broken in enumerate(BROKEN):
+        texts = numbered({**broken.files, "ACCEPTANCE": ACCEPTANCE}, number)
+        acceptance = texts.pop("ACCEPTANCE")
+        name = f"audit_note_{number}" if broken.name == NAME else broken.name
+        trees[broken.id] = str(write_tree(folder, texts, name, acceptance.replace(f"audit_note_{number}", NAME)))
+    reports = {report.path: report for report in verify_in_host(list(trees.values())).reports}
+    return {key: reports[tree] for key, tree in trees.items()}
+
+
+@pytest.mark.parametrize("broken", [pytest.param(b, id=b.id) for b in BROKEN])
+def test_a_broken_tree_gets_its_failure_id_in_the_host(broken_runs: dict[str, Any], broken: Broken) -> None:
+    report = broken_runs[broken.id]
+    found = {f.failure_id for f in report.findings if f.severity == "error"}
+    if broken.host:
+        assert broken.host in found, report.findings
+    else:
+        assert report.verdict is Verdict.PASS, report.findings
+
+
+def test_a_good_hand_written_tree_passes(tmp_path: Path) -> None:
+    (report,) = verify_in_host([str(write_tree(tmp_path))]).reports
+    assert report.verdict is Verdict.PASS, report.findings
+    assert report.facts["openjiuwen"]
+
+
+def test_two_extensions_with_one_tool_name_do_not_load_together(tmp_path: Path) -> None:
+    files = {path: text.replace("audit_note", "second_note") for path, text in FILES.items()}
+    trees = [write_tree(tmp_path), write_tree(tmp_path, files, "second_note")]
+    first, second = verify_in_host([str(tree) for tree in trees]).reports
+    assert [f.code for f in second.findings] == ["host-together"]
+    assert "already bound" in second.findings[0].message
+    assert first.findings == ()
+
+
+def test_a_guard_that_does_not_block_is_found(tmp_path: Path) -> None:
+    files = edited(
+        "rails/count_rail.py",
+        "async def after_tool_call(self, ctx) -> None:\n        self.calls += 1",
+        "async def before_tool_call(self, ctx) -> None:\n        self.calls += 1",
+    )
+    tree = write_tree(tmp_path, files)
+    acceptance = tmp_path / "acceptance/audit_note.yaml"
+    acceptance.write_text(
+        acceptance.read_text().replace(
+            "{rail: CountRail}", "{rail: CountRail, does: guard, blocks: {path: bad}, passes: {path: good}}"
+        )
+    )
+    (report,) = verify_in_host([str(tree)]).reports
+    assert [f.code for f in report.findings] == ["host-guard-open"]
+
+
+def test_a_tool_without_acceptance_inputs_is_not_passed(tmp_path: Path) -> None:
+    tree = write_tree(tmp_path)
+    (tmp_path / "acceptance/audit_note.yaml").unlink()
+    (report,) = verify_in_host([str(tree)]).reports
+    assert [(f.code, f.failure_id) for f in report.findings] == [("host-tool-not-called", "tool_not_called")]
+
+
+def test_a_custom_tool_is_reported_as_not_implemented(tmp_path: Path) -> None:
+    run = run_plan(tmp_path, [design("deploy_control")])
+    assert [f.code for f in run.reports[0].findings] == ["tool-not-implemented"]
+
+
+def test_a_missing_requirement_is_named_with_the_pip_line(tmp_path: Path) -> None:
+    tree = write_tree(tmp_path, {**FILES, "requirements.txt": "no-such-package-anywhere>=1\n"})
+    with pytest.raises(HostMissing, match="pip install no-such-package-anywhere>=1"):
+        verify_in_host([str(tree)])
+
+
+def test_a_tree_that_hangs_is_stopped(tmp_path: Path) -> None:
+    tree = write_tree(
+        tmp_path, edited("tools/note_tool.py", "import json\n", "import json\nimport time\ntime.sleep(600)\n")
+    )
+    with pytest.raises(HostFailed, match="longer than 12 seconds"):
+        verify_in_host([str(tree)], timeout=12)
+
+
+def test_the_original_tree_is_never_touched(tmp_path: Path) -> None:
+    tree = write_tree(tmp_path)
+    before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+    verify_in_host([str(tree)])
+    assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
+
+
+# --------------------------------------------------------------------------- command line and names
+
+
+def test_verify_host_from_the_command_line(tmp_path: Path) -> None:
+    write_tree(tmp_path)
+    done = run_cli("verify", str(tmp_path), "--host", "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["reports"][0]["facts"]["openjiuwen"]
+    assert "together" in report["reports"][0]["checked"]
+
+
+def test_the_demo_runs_through_the_host(tmp_path: Path) -> None:
+    done = run_cli("demo", "--host", "--json", "--keep", str(tmp_path / "demo"))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["verdict"] == "pass"
+    assert "loaded and ran 6 of 6" in done.stderr
+
+
+def test_a_python_without_openjiuwen_is_exit_3(tmp_path: Path) -> None:
+    write_tree(tmp_path)
+    bare = tmp_path / "bare-python"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
+    bare.chmod(0o755)
+    done = run_cli("verify", str(tmp_path), "--host", "--python", str(bare))
+    assert done.returncode == 3
+    assert "pip install" in done.stderr
+
+
+@pytest.mark.filterwarnings("ignore")  # the host's own deprecations
+def test_the_names_we_know_of_the_host_are_still_its_names() -> None:
+    import re
+
+    import openjiuwen.harness.rails.base as base
+
+    package = Path(base.__file__).parents[2]
+    prompts = "".join(p.read_text(encoding="utf-8") for p in (package / "harness/prompts/tools").glob("*.py"))
+    named = set(re.findall(r'def get_name\(self\)[^\n]*\n\s+return "(\w+)"', prompts))
+    assert named
+    assert named <= HOST_TOOLS, named - HOST_TOOLS
+    rails = set(
+        re.findall(
+            r"^class (\w+Rail)\b",
+            "".join(p.read_text(encoding="utf-8") for p in (package / "harness/rails").rglob("*.py")),
+            re.MULTILINE,
+        )
+    )
+    assert rails <= HOST_RAILS, rails - HOST_RAILS
+    from openjiuwen.core.single_agent.rail.base import EVENT_METHOD_MAP
+    from openjiuwen.harness.rails.base import DEEP_EVENT_METHOD_MAP
+
+    assert {*EVENT_METHOD_MAP.values(), *DEEP_EVENT_METHOD_MAP.values()} <= HOOKS
