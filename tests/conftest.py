@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from extforge_harness.host.run import host_available
 from support import SHARED, Plans
+
+from extforge_harness.host.run import host_available
 
 if TYPE_CHECKING:
     from pathlib import Path

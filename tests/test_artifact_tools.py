@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from extforge.render import render_plan
-from extforge_verifiers import Verdict, verify_artifact, verify_result
-from extforge_verifiers.documents import parse_yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import Plans, design, load_work
+
+from extforge.render import render_plan
+from extforge_verifiers import Verdict, verify_artifact, verify_result
+from extforge_verifiers.documents import parse_yaml
 
 FORMATS = ("pptx", "docx", "xlsx", "pdf", "json", "png")
 NAMES = {form: f"monthly_{form}_report" for form in FORMATS}

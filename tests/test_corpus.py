@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
+
 from extforge_verifiers import Verdict, verify_artifact
 from extforge_verifiers.formats import FORMATS
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from extforge.derive import Blueprint
 from support import Plans, design
+
+from extforge.derive import Blueprint
 
 
 def derived(plans: Plans, name: str, components: list[str], **fields: Any) -> Blueprint:

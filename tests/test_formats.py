@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 from damage import CASES, Damage, good
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
 from extforge_verifiers import Verdict, verify_artifact
 from extforge_verifiers.checking import Requirement, parse_requirement
 from extforge_verifiers.formats import FORMATS
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 
 def write(tmp_path: Path, form: str, data: bytes) -> Path:

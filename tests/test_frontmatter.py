@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from extforge.serialise import front_matter, manifest_text, yaml_string
 from extforge_verifiers.documents import parse_yaml
 from extforge_verifiers.frontmatter import check_skill, read_skill
-from hypothesis import given
-from hypothesis import strategies as st
 
 GOOD = "---\nname: deck\ndescription: How decks are built. Use before writing one.\n---\n\n# Deck\n"
 

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import Plans, design, run_cli
+from trees import ACCEPTANCE, BROKEN, FILES, NAME, Broken, edited, numbered, write_tree
+
 from extforge.check import load_plan
 from extforge.generate import generate
 from extforge_harness.errors import HostFailed, HostMissing
 from extforge_harness.host.run import HostRun, verify_in_host
 from extforge_verifiers import Verdict
 from extforge_verifiers.hostnames import HOOKS, HOST_RAILS, HOST_TOOLS
-from support import Plans, design, run_cli
-from trees import ACCEPTANCE, BROKEN, FILES, NAME, Broken, edited, numbered, write_tree
 
 pytestmark = pytest.mark.host
 
@@ -118,6 +119,28 @@ def test_everything_that_a_plan_can_spell_out_works_together(tmp_path: Path) -> 
     assert "claimed success, but that is not true" in lie["tool_messages"][-1]
     fixed = turns["name_fixer:rewrites-0"]
     assert fixed["inputs"] == [{"output_path": "report_final.pptx"}]  # corrected, not refused
+
+
+def test_hostile_text_reaches_the_host_as_exactly_that_text(tmp_path: Path) -> None:
+    from test_generate import HOSTILE
+
+    texts = [t for t in HOSTILE if t.strip() and not any(c in t for c in "\x00\x1b")]
+    designs = [
+        design(
+            f"hostile_{n}",
+            description=text,
+            components=["tool", "skill"],
+            tools=[{"description": text, "does": {"artifact": {"format": "json"}}}],
+            skills=[{"description": text, "steps": [text]}],
+        )
+        for n, text in enumerate(texts)
+    ]
+    result = generate(load_plan(Plans(tmp_path).write(*designs), max_designs=50), str(tmp_path / "out"))
+    run = verify_in_host([str(result.target / root) for root in result.roots])
+    assert [(r.path, r.findings) for r in run.reports if r.verdict is not Verdict.PASS] == []
+    facts = json.loads((Path(run.scratch) / "result.json").read_text())
+    offered = {c["name"]: c["description"] for e in facts["alone"] for c in e["cards"]}
+    assert offered == {f"hostile_{n}": text for n, text in enumerate(texts)}
 
 
 # --------------------------------------------------------------------------- broken trees
@@ -245,7 +268,7 @@ def test_a_python_without_openjiuwen_is_exit_3(tmp_path: Path) -> None:
 def test_the_names_we_know_of_the_host_are_still_its_names() -> None:
     import re
 
-    import openjiuwen.harness.rails.base as base
+    from openjiuwen.harness.rails import base
 
     package = Path(base.__file__).parents[2]
     prompts = "".join(p.read_text(encoding="utf-8") for p in (package / "harness/prompts/tools").glob("*.py"))

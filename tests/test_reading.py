@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from extforge.check import check_plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from extforge.check import check_plan
 
 A = {"gap_id": "g1", "extension_name": "quarterly_sales_deck", "components": ["tool"]}
 B = {"gap_id": "g2", "extension_name": "session_usage_budget", "components": ["rail", "tool"]}
@@ -80,7 +81,7 @@ def test_a_folder_is_read_file_by_file(tmp_path: Path) -> None:
         pytest.param("{a: 1}", "p.yaml", ["plan-shape"], id="another document"),
         pytest.param("designs: {a: 1}", "p.yaml", ["plan-shape"], id="designs is a mapping"),
         pytest.param("just prose, with ```\nfences\n``` but no plan", "answer.md", ["plan-empty"], id="prose without a plan"),
-        pytest.param(f"```json\n[{json.dumps(A)}, {{\"extension_name\": \"x\", }}]\n```", "answer.md", ["plan-unread"], id="a block cut short is not read in half"),
+        pytest.param(f'```json\n[{json.dumps(A)}, {{"extension_name": "x", }}]\n```', "answer.md", ["plan-unread"], id="a block cut short is not read in half"),
         pytest.param(f"```json\n{json.dumps(A)}\n```\nbetter:\n```json\n{json.dumps(A)}\n```", "answer.md", ["plan-ambiguous"], id="two versions of one design"),
         pytest.param(json.dumps({"designs": [A], "desings": [B]}), "p.json", ["document-unknown-key"], id="a misspelt key beside designs"),
         # HOST.md 7: the host drops package_name of a one-element array, and takes unknown kinds for capabilities

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 from damage import good
-from extforge_verifiers import Verdict, verify_result
-from extforge_verifiers.results import read_result
 from hypothesis import given
 from hypothesis import strategies as st
+
+from extforge_verifiers import Verdict, verify_result
+from extforge_verifiers.results import read_result
 
 
 @pytest.fixture

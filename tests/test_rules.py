@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from support import Plans, design
+
 from extforge.check import check_plan
 from extforge.patterns import example, unsafe_reason
 

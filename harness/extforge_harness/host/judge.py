@@ -311,7 +311,7 @@ class _Judge:
             turn = self.turns.get(f"{prefix}:{what}-{index}")
             if turn is not None:
                 self._guard(test, turn, what)
-        if test.does == "guard" and (test.blocks is None and test.rewrites is None or test.passes is None):
+        if test.does == "guard" and ((test.blocks is None and test.rewrites is None) or test.passes is None):
             words = f"{test.rail} was not tried: the acceptance file gives no call to refuse, or none to let through"
             fix = f"add blocks and passes to acceptance/{prefix}.yaml"
             self.find("host-guard-not-tried", words, "rail_hook_not_observed", fix=fix)

@@ -391,7 +391,11 @@ async def probe_alone(extension: Facts, job: Facts, model: ScriptedModel) -> Fac
     after = snapshot(agent)
     facts["added"] = {key: sorted(set(after[key]) - set(before[key])) for key in after}
     facts["cards"] = [
-        {"name": card.name, "input_params": _jsonable(getattr(card, "input_params", None))}
+        {
+            "name": card.name,
+            "description": card.description,
+            "input_params": _jsonable(getattr(card, "input_params", None)),
+        }
         for card in agent.ability_manager.list()
         if card.name in facts["added"]["abilities"]
     ]
