@@ -13,11 +13,19 @@ from typing import Any
 
 from extforge.check import CheckedPlan, check_plan, load_plan
 from extforge.generate import Generated, generate
+from extforge_verifiers.documents import read_document
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared"
 
 Design = dict[str, Any]
+
+
+def example(name: str) -> list[Design]:
+    """Return the designs of a plan in examples/."""
+    path = ROOT / "examples" / f"{name}.plan.yaml"
+    found: list[Design] = read_document(path.read_bytes(), str(path)).value["designs"]
+    return found
 
 
 def design(name: str = "quarterly_sales_deck", **fields: Any) -> Design:

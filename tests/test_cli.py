@@ -13,7 +13,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 from damage import good
-from support import ROOT, Plans, design, run_cli
+from support import ROOT, Plans, design, example, run_cli
 from trees import write_tree
 
 PLAN = "- {gap_id: g1, extension_name: sales_deck, components: [tool, skill]}\n"
@@ -300,11 +300,9 @@ def test_examples_pass_and_fit_the_plan_schema(path: Path) -> None:
 
 
 def test_generated_acceptance_files_fit_their_schema(plans: Plans) -> None:
-    from test_host import RICH
-
     from extforge_verifiers.documents import read_document
 
-    result = plans.generate(*RICH)
+    result = plans.generate(*example("everything"))
     checker = jsonschema.Draft202012Validator(schema("acceptance"))
     for path in (result.target / "acceptance").iterdir():
         checker.validate(read_document(path.read_bytes(), str(path)).value)

@@ -11,7 +11,7 @@ from support import Plans, design
 from trees import BROKEN, FILES, Broken, edited, write_tree
 
 from extforge_verifiers import Verdict, verify_extension
-from extforge_verifiers.extensions import is_extension
+from extforge_verifiers.subjects import is_extension
 
 
 def codes(root: Path) -> list[str]:

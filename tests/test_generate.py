@@ -15,8 +15,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support import ROOT, Plans, design
-from test_host import RICH, TEN
+from support import ROOT, Plans, design, example
 
 from extforge.check import check_plan, load_plan
 from extforge.errors import TargetError, TemplateError
@@ -25,6 +24,7 @@ from extforge.render import render_plan
 from extforge_verifiers import Verdict, verify_extension
 from extforge_verifiers.frontmatter import read_skill
 
+TEN, RICH = example("seed_only"), example("everything")
 LONG = "q" * 30 + "_" + "z" * 33  # as long as a name may be
 
 
@@ -410,7 +410,7 @@ def test_hostile_text_is_a_plan_error_or_data_and_nothing_else(
     assert manifest["metadata"]["extension"]["gap_id"] == say["gap"]
     assert set(manifest) == {"schema_version", "id", "name", "description", "resources", "metadata"}
     skill_file = read_skill((root / "skills/notes/SKILL.md").read_bytes().decode(), "SKILL.md")
-    if say["skill"]:
+    if say["skill"].strip():
         assert skill_file.document.value["description"] == say["skill"]
     if say["trigger"]:
         assert skill_file.document.value["trigger"] == say["trigger"]

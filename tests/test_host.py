@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import Plans, design, run_cli
+from support import Plans, design, example, run_cli
 from trees import ACCEPTANCE, BROKEN, FILES, NAME, Broken, edited, numbered, write_tree
 
 from extforge.check import load_plan
@@ -20,39 +20,8 @@ from extforge_verifiers.hostnames import HOOKS, HOST_RAILS, HOST_TOOLS
 
 pytestmark = pytest.mark.host
 
-PREFIX = "openjiuwen.extensions.harness"
-
-# Ten designs with nothing but the host's own fields: every sensible combination of components.
-TEN = [
-    design("quarterly_sales_deck", components=["tool", "skill"], depends_on=["filename_policy"]),
-    design("filename_policy", kind="constraint", components=["rail"], applies_to=["quarterly_sales_deck"]),
-    design("session_budget", components=["rail", "tool"]),
-    design("incident_brief_pdf", components=["tool"]),
-    design(
-        "finance_excel",
-        components=["tool", "skill"],
-        harness_config_patch={"resources": {"tools": [{"type": "package", "module": f"{PREFIX}.finance_excel.tools.office.deep.sheet_tool", "class": "SheetTool"}], "skills": {"dirs": ["skills/"]}}},
-    ),
-    design("contract_word", components=["tool"]),
-    design("trend_chart", components=["rail", "tool"]),
-    design("order_json_export", components=["rail", "tool", "skill"]),
-    design("brand_voice", components=["rail", "skill"]),
-    design("remind_goal_every", components=["rail", "tool"]),
-]  # fmt: skip
-
-# Everything that a plan can spell out.
-RICH = [
-    design("deck_maker", tools=[{"name": "make_deck", "does": {"artifact": {"format": "pptx", "minimum": {"slides": 4}}}}]),
-    design("name_fixer", kind="constraint", components=["rail"], applies_to=["deck_maker"], rails=[{"does": {"guard": {"require": {"stem_suffix": "_final", "extension": [".pptx"]}, "on_violation": "rewrite"}}}]),
-    design("mode_guard", kind="constraint", components=["rail"], rails=[{"does": {"guard": {"forbid": {"argument": {"mode": "delete|drop"}}, "allow_commands": ["ls"]}}}]),
-    design("pattern_guard", kind="constraint", components=["rail"], applies_to=["order_export"], rails=[{"does": {"guard": {"require": {"pattern": "[a-z_]+(_final)?\\.json"}}}}]),
-    design("order_export", tools=[{"does": {"artifact": {"format": "json", "required_keys": ["/meta/id"]}}}]),
-    design("strict_budget", components=["rail", "tool"], rails=[{"does": {"budget": {"calls": 8, "on_exceed": "block"}}}]),
-    design("call_audit", components=["rail", "tool"], rails=[{"does": {"audit": {"arguments": True}}}]),
-    design("goal_reminder", components=["rail"], rails=[{"does": {"reminder": {"every": 3, "of": "tool_calls", "text": "回到目标: stay on the goal"}}}]),
-    design("tone_prompt", components=["rail"], rails=[{"does": {"prompt": {"text": "Answer in one sentence.", "when_mentions": ["quickly"]}}}]),
-    design("truth_gate", components=["rail"], rails=[{"does": "artifact_gate"}]),
-]  # fmt: skip
+TEN = example("seed_only")
+RICH = example("everything")
 
 
 def run_plan(folder: Path, designs: list[dict[str, Any]], **options: Any) -> HostRun:

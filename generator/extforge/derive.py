@@ -417,8 +417,8 @@ def _derive_skills(blueprint: Blueprint) -> list[Skill]:
             name = blueprint.name if index == 0 else f"{blueprint.name}_{index + 1}"
             blueprint.choose(f"skills[{index}].name", name, "the extension's name")
         goal = design.description.strip() or _sentence(blueprint.name).lower()
-        description = spec.description
-        if description is None:
+        description = spec.description or ""
+        if not description.strip():
             description = _skill_description(goal, name)
             blueprint.choose(f"skills[{index}].description", description, "from the extension's goal")
         trigger = spec.trigger or f"The user asks for {_sentence(blueprint.name).lower()}."

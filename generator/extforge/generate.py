@@ -15,8 +15,9 @@ from extforge.errors import TargetError, TemplateError
 from extforge.render import render_plan
 from extforge_verifiers.documents import read_document
 from extforge_verifiers.errors import DocumentError
-from extforge_verifiers.extensions import is_extension, verify_extension
+from extforge_verifiers.extensions import verify_extension
 from extforge_verifiers.findings import Finding, Severity
+from extforge_verifiers.subjects import is_extension
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -28,14 +28,14 @@ from extforge_verifiers.sources import (
     check_tool,
     parse_source,
 )
+from extforge_verifiers.subjects import JSON_MANIFEST, YAML_MANIFEST, is_extension
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Tree", "is_extension", "open_tree", "verify_extension"]
+__all__ = ["Tree", "open_tree", "verify_extension"]
 
 MODULE_PREFIX = "openjiuwen.extensions.harness"
-YAML_MANIFEST, JSON_MANIFEST = "harness_config.yaml", "manifest.json"
 SCHEMA_VERSION = "harness_config.v0.1"
 FILE_LIMIT = 5_000
 _SKIPPED_FOLDERS = frozenset(
@@ -125,20 +125,6 @@ class Tree:
         )
         failure = failure_id if severity is Severity.ERROR else None
         self.findings.append(Finding(code, message, severity, where, fix, failure))
-
-
-def is_extension(path: str) -> bool:
-    """Say whether a folder is the root of an extension tree."""
-    if os.path.isfile(os.path.join(path, YAML_MANIFEST)):
-        return True
-    manifest = os.path.join(path, JSON_MANIFEST)
-    if not os.path.isfile(manifest):
-        return False
-    try:
-        with open(manifest, "rb") as stream:
-            return b'"package_type"' in stream.read(1 << 20)
-    except OSError:
-        return False
 
 
 def open_tree(path: str) -> Tree:

@@ -5,16 +5,12 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from extforge_verifiers.extensions import is_extension
 from extforge_verifiers.formats import format_for
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+__all__ = ["KINDS", "Subject", "Walk", "find_subjects", "is_extension"]
 
-__all__ = ["KINDS", "Subject", "Walk", "find_subjects"]
-
+YAML_MANIFEST, JSON_MANIFEST = "harness_config.yaml", "manifest.json"
 KINDS = ("artifact", "extension", "result")
 _RESULT_LIMIT = 4 << 20  # bytes; a larger JSON file is an artifact
 _SKIPPED_FOLDERS = frozenset(
@@ -39,6 +35,20 @@ class Walk:
 
     subjects: list[Subject] = field(default_factory=list)
     passed_over: dict[str, str] = field(default_factory=dict)
+
+
+def is_extension(path: str) -> bool:
+    """Say whether a folder is the root of an extension tree."""
+    if os.path.isfile(os.path.join(path, YAML_MANIFEST)):
+        return True
+    manifest = os.path.join(path, JSON_MANIFEST)
+    if not os.path.isfile(manifest):
+        return False
+    try:
+        with open(manifest, "rb") as stream:
+            return b'"package_type"' in stream.read(1 << 20)
+    except OSError:
+        return False
 
 
 def find_subjects(path: str) -> Walk:
@@ -93,8 +103,3 @@ def _is_result(path: str) -> bool:
     if not isinstance(value, dict) or not isinstance(value.get("success"), bool):
         return False
     return bool(value.keys() & {"path", "absolute_path", "data", "error"})
-
-
-def each_kind(subjects: list[Subject], kind: str) -> Iterator[str]:
-    """Yield the paths of one kind."""
-    yield from (subject.path for subject in subjects if subject.kind == kind)
