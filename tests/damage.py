@@ -53,12 +53,26 @@ def good(form: str) -> bytes:
             canvas.save()
         case "json":
             stream.write('{"a": [1, 2], "名": "值"}\n'.encode())
-        case "png" | "jpg" | "gif" | "webp":
+        case "png" | "jpg" | "gif" | "webp" | "bmp" | "tiff":
             from PIL import Image
 
             image = Image.linear_gradient("L").convert("RGB").resize((64, 48))
             image.save(stream, {"jpg": "jpeg"}.get(form, form))
+        case "zip":
+            stream.write(pack({"a.txt": b"hello " * 20, "folder/b.bin": bytes(range(256))}))
+        case _:
+            stream.write(TEXTS[form].encode())
     return stream.getvalue()
+
+
+TEXTS = {
+    "txt": "Notes of the meeting, 会议记录.\n",
+    "md": "# Report\n\nA paragraph.\n\n## Part\n\n```python\nprint(1)\n```\n",
+    "html": "<!DOCTYPE html>\n<html><head>\n<title>t</title></head>\n<body><h1>Report</h1><p>text</p></body></html>\n",
+    "csv": 'region,sales,note\nNorth,120,"a, b"\nSouth,80,"two\nlines"\n',
+    "jsonl": '{"a": 1}\n{"a": 2, "b": [null]}\n',
+    "svg": '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><rect width="9" height="9"/></svg>\n',
+}
 
 
 def parts(data: bytes) -> dict[str, bytes]:
@@ -175,9 +189,106 @@ def utf8_damaged(data: bytes) -> bytes:
     return data.decode("utf-8", "replace").encode()
 
 
+def ole(stream: str) -> bytes:
+    """An OLE file ([MS-CFB]) with one stream in its directory."""
+    header = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(22) + b"\x09\x00"
+    entry = stream.encode("utf-16-le").ljust(64, b"\x00") + bytes(64)
+    return header.ljust(512, b"\x00") + b"R\x00o\x00o\x00t\x00".ljust(128, b"\x00") + entry + bytes(256)
+
+
+def tiff_linked(data: bytes, where: int) -> bytes:
+    """Let the last directory of a TIFF that Pillow wrote lead elsewhere."""
+    (at,) = struct.unpack_from("<L", data, 4)
+    (count,) = struct.unpack_from("<H", data, at)
+    end = at + 2 + count * 12
+    return data[:end] + struct.pack("<L", at if where == 8 else where) + data[end + 4 :]
+
+
+def tiff_set(data: bytes, tag: int, value: int) -> bytes:
+    (at,) = struct.unpack_from("<L", data, 4)
+    (count,) = struct.unpack_from("<H", data, at)
+    for entry in range(at + 2, at + 2 + count * 12, 12):
+        if struct.unpack_from("<H", data, entry)[0] == tag:
+            return data[: entry + 2] + struct.pack("<HLL", 4, 1, value) + data[entry + 12 :]
+    raise AssertionError(tag)
+
+
+def shape(xml: str) -> Damage:
+    """Put DrawingML into the properties of the first slide's title."""
+    return replaced("ppt/slides/slide1.xml", "<p:spPr/>", f"<p:spPr>{xml}</p:spPr>")
+
+
+def with_picture(data: bytes, picture: bytes) -> bytes:
+    """Put a PNG into the deck, then other bytes in its place."""
+    import pptx
+
+    deck = pptx.Presentation(io.BytesIO(data))
+    deck.slides[0].shapes.add_picture(io.BytesIO(good("png")), 0, 0)
+    stream = io.BytesIO()
+    deck.save(stream)
+    return pack({**parts(stream.getvalue()), "ppt/media/image1.png": picture})
+
+
+def with_table(data: bytes) -> bytes:
+    import pptx
+
+    deck = pptx.Presentation(io.BytesIO(data))
+    deck.slides[0].shapes.add_table(2, 2, 0, 0, 9999, 9999)
+    stream = io.BytesIO()
+    deck.save(stream)
+    return stream.getvalue()
+
+
+def with_columns(data: bytes, find: str = "", by: str = "") -> bytes:
+    """Make a table of A1:B2, with two names changed."""
+    import openpyxl
+    from openpyxl.worksheet.table import Table
+
+    book = openpyxl.load_workbook(io.BytesIO(data))
+    sheet = book.worksheets[0]
+    sheet["A1"], sheet["B1"], sheet["A2"], sheet["B2"] = "a", "b", 1, 2
+    sheet.add_table(Table(displayName="T", ref="A1:B2"))
+    stream = io.BytesIO()
+    book.save(stream)
+    if not find:
+        return stream.getvalue()
+    return replaced("xl/tables/table1.xml", 'name="b"', by)(stream.getvalue())
+
+
+def flate_damaged(data: bytes) -> bytes:
+    """Store the streams with Flate alone, and change the checksum at the end of the first."""
+    import pikepdf
+
+    stream = io.BytesIO()
+    with pikepdf.open(io.BytesIO(data)) as document:
+        document.save(stream, stream_decode_level=pikepdf.StreamDecodeLevel.generalized)
+    body = stream.getvalue()
+    at = body.index(b"endstream") - 2
+    return body[:at] + bytes([body[at] ^ 0xFF]) + body[at + 1 :]
+
+
+def blank_page() -> bytes:
+    import pikepdf
+
+    stream = io.BytesIO()
+    with pikepdf.new() as document:
+        document.add_blank_page()
+        document.save(stream)
+    return stream.getvalue()
+
+
+def one_colour() -> bytes:
+    from PIL import Image
+
+    stream = io.BytesIO()
+    Image.new("RGB", (8, 8), "white").save(stream, "png")
+    return stream.getvalue()
+
+
 OFFICE = ("pptx", "docx", "xlsx")
 MAIN = {"pptx": "ppt/presentation.xml", "docx": "word/document.xml", "xlsx": "xl/workbook.xml"}
-BINARY = (*OFFICE, "pdf", "png", "jpg", "gif", "webp")
+PICTURES = ("png", "jpg", "gif", "webp", "bmp", "tiff")
+BINARY = (*OFFICE, "pdf", *PICTURES)
 
 # (format, id, damage, codes that must be found)
 CASES: list[tuple[str, str, Damage, set[str]]] = []
@@ -204,6 +315,8 @@ for _form in OFFICE:
         (_form, "a bomb", bomb, {"zip-bomb"}),
         (_form, "a directory entry", added("media/", b""), {"zip-directory-entry"}),
         (_form, "backslashes", added("media\\x.bin"), {"zip-member-backslash"}),
+        (_form, "a password", lambda _: ole("EncryptedPackage"), {"office-encrypted"}),
+        (_form, "an old document", lambda _: ole("WordDocument"), {"artifact-other-format"}),
         (_form, "the magic alone", lambda data: data[:4], {"zip-unreadable"}),
     ]  # fmt: skip
 for _form in BINARY:
@@ -218,7 +331,7 @@ for _form in BINARY:
         (_form, "an OLE file", lambda _: b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), {"artifact-other-format"}),
         (_form, "zeros", lambda _: bytes(2000), {"artifact-other-format"}),
     ]  # fmt: skip
-for _form in ("pdf", "png", "jpg", "gif", "webp"):
+for _form in ("pdf", *PICTURES):
     CASES.append((_form, "another binary", lambda _: good("docx"), {"artifact-other-format"}))
 for _form in ("png", "jpg"):
     CASES.append((_form, "damaged by a text conversion", utf8_damaged, {"artifact-other-format"}))
@@ -265,6 +378,7 @@ CASES += [
     ("png", "no header", png_with(lambda chunks: chunks[1:]), {"png-header"}),
     ("png", "too few pixels", png_with(lambda chunks: [(k, zlib.compress(b"\x00" * 10) if k == b"IDAT" else b) for k, b in chunks]), {"png-data"}),
     ("png", "a billion pixels", png_with(lambda chunks: [(k, struct.pack(">LL", 60_000, 60_000) + b[8:] if k == b"IHDR" else b) for k, b in chunks]), {"budget-exceeded"}),
+    ("png", "a chunk of the wrong length", png_with(lambda chunks: [*chunks[:1], (b"gAMA", b""), *chunks[1:]]), {"png-chunk"}),
     ("png", "bytes after the end", lambda data: data + b"more", {"png-trailing"}),
     ("png", "random bytes", lambda _: b"\x89PNX" + bytes(range(128, 256)), {"png-signature"}),
     ("jpg", "cut short", cut(0.8), {"jpg-truncated"}),
@@ -281,5 +395,92 @@ CASES += [
     ("webp", "no image", lambda _: b"RIFF\x04\x00\x00\x00WEBP", {"webp-no-image"}),
     ("webp", "a damaged frame", lambda data: data[:23] + b"\x00\x00\x00" + data[26:], {"webp-frame"}),
     ("webp", "bytes after the end", lambda data: data + b"more", {"webp-trailing"}),
+    ("webp", "line ends converted", lambda data: (data + b"\n").replace(b"\n", b"\r\n")[:-2], {"webp-newlines"}),
     ("webp", "random bytes", lambda _: b"RIFX" + bytes(range(128, 256)), {"webp-signature"}),
+    ("bmp", "cut short", cut(0.8), {"bmp-truncated"}),
+    ("bmp", "no width", lambda data: data[:18] + bytes(4) + data[22:], {"bmp-header"}),
+    ("bmp", "an impossible depth", lambda data: data[:28] + b"\x05" + data[29:], {"bmp-header"}),
+    ("bmp", "a billion pixels", lambda data: data[:18] + struct.pack("<ll", 60_000, 60_000) + data[26:], {"budget-exceeded"}),
+    ("bmp", "random bytes", lambda _: bytes(range(128, 256)), {"bmp-signature"}),
+    ("tiff", "cut short", cut(0.8), {"tiff-truncated"}),
+    ("tiff", "a circle", lambda data: tiff_linked(data, 8), {"tiff-directory"}),
+    ("tiff", "a directory beyond the end", lambda data: tiff_linked(data, 1 << 30), {"tiff-truncated"}),
+    ("tiff", "no image", lambda _: b"II*\x00" + bytes(4), {"tiff-no-image"}),
+    ("tiff", "no width", lambda data: tiff_set(data, 256, 0), {"tiff-header"}),
+    ("tiff", "a billion pixels", lambda data: tiff_set(tiff_set(data, 256, 60_000), 257, 60_000), {"budget-exceeded"}),
+    ("tiff", "random bytes", lambda _: bytes(range(128, 256)), {"tiff-signature"}),
+    ("txt", "nothing", text("  \n"), {"artifact-empty"}),
+    ("txt", "a binary", lambda _: good("gif"), {"artifact-other-format"}),
+    ("txt", "zero bytes", lambda _: b"abc\x00def", {"text-binary"}),
+    ("txt", "Latin-1", lambda _: "Größe".encode("latin-1"), {"text-encoding"}),
+    ("txt", "a placeholder", text("TODO: write this"), {"placeholder-text"}),
+    ("md", "nothing", text("\n"), {"artifact-empty"}),
+    ("md", "a fence around it", text("```markdown\n# Title\n```\n"), {"md-fenced"}),
+    ("md", "a placeholder", text("# 报告\n\n待补充\n"), {"placeholder-text"}),
+    ("html", "Markdown", text("# Title\n\n- a\n"), {"html-no-element"}),
+    ("html", "a page with a script only", text("<html><body>\n<script>go()</script>\n</body></html>"), {"html-blank"}),
+    ("csv", "JSON", text('[{"a": 1}]'), {"csv-no-records"}),
+    ("csv", "a header alone", text("a,b,c\n"), {"csv-no-records"}),
+    ("csv", "uneven records", text("a,b\n1,2\n1,2,3\n"), {"csv-uneven"}),
+    ("csv", "a quote that never ends", text('a,b\n"1,2\n3,4\n'), {"csv-syntax"}),
+    ("svg", "HTML", text("<!DOCTYPE html><html><body>x<br></body></html>"), {"artifact-placeholder"}),
+    ("svg", "prose", text("A drawing of a house."), {"artifact-placeholder"}),
+    ("svg", "another root", text("<drawing/>"), {"svg-root"}),
+    ("svg", "cut short", cut(0.6), {"xml-not-well-formed"}),
+    ("svg", "an entity", text('<!DOCTYPE svg [<!ENTITY a "b">]><svg xmlns="http://www.w3.org/2000/svg"/>'), {"svg-entities"}),
+    ("svg", "no namespace", text('<svg><rect width="1"/></svg>'), {"svg-namespace"}),
+    ("svg", "nothing in it", text('<svg xmlns="http://www.w3.org/2000/svg"/>'), {"svg-blank"}),
+    ("svg", "a script", lambda data: data.replace(b"<rect", b"<rect onclick='x()'"), {"svg-script"}),
+    ("jsonl", "one document over many lines", text('{\n  "a": 1\n}\n'), {"json-syntax"}),
+    ("jsonl", "NaN", text('{"a": NaN}\n'), {"json-syntax"}),
+    ("jsonl", "nothing", text(""), {"artifact-empty"}),
+    ("zip", "cut short", cut(0.7), {"zip-unreadable"}),
+    ("zip", "prose", text("The archive will follow."), {"artifact-placeholder"}),
+    ("zip", "empty", lambda _: pack({}), {"zip-empty"}),
+    ("zip", "a member changed", lambda data: data.replace(bytes(range(100, 140)), bytes(40)), {"zip-member-crc"}),
+    ("zip", "a member that climbs", added("../../evil.txt"), {"zip-member-path"}),
+    ("zip", "a bomb", bomb, {"zip-bomb"}),
+]  # fmt: skip
+
+# What only the deep tier sees.
+_RELS1 = "ppt/slides/_rels/slide1.xml.rels"
+DEEP_CASES: list[tuple[str, str, Damage, set[str]]] = [
+    ("pptx", "a part that is gone", without("ppt/presProps.xml"), {"ooxml-target-missing", "ooxml-type-phantom"}),
+    ("pptx", "a relation that is gone", replaced(_SLIDE1, "</p:spTree>", '<p:pic><p:nvPicPr><p:cNvPr id="90" name="p"/><p:cNvPicPr/><p:nvPr/></p:nvPicPr><p:blipFill><a:blip r:embed="rId99" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"/></p:blipFill><p:spPr/></p:pic></p:spTree>'), {"ooxml-relation-unresolved"}),
+    ("pptx", "a relation id twice", replaced(_RELS1, "</Relationships>", '<Relationship Id="rId1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/slideLayout" Target="../slideLayouts/slideLayout1.xml"/></Relationships>'), {"ooxml-relation-id"}),
+    ("pptx", "relations of nothing", added("ppt/slides/_rels/slide9.xml.rels", b'<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"/>'), {"ooxml-relations-stray"}),
+    ("pptx", "an orphan", added("ppt/slides/slide9.xml", b"<x/>"), {"ooxml-part-orphan"}),
+    ("pptx", "a part without a type", added("ppt/lost.bin2"), {"ooxml-part-orphan", "ooxml-type-missing"}),
+    ("pptx", "text for a picture", lambda data: with_picture(data, b"The logo goes here."), {"ooxml-media-fake"}),
+    ("pptx", "half a picture", lambda data: with_picture(data, cut(0.6)(good("png"))), {"ooxml-media-damaged"}),
+    ("pptx", "a GIF named PNG", lambda data: with_picture(data, good("gif")), {"ooxml-media-fake"}),
+    ("pptx", "a colour name", shape('<a:solidFill><a:srgbClr val="red"/></a:solidFill>'), {"drawing-colour"}),
+    ("pptx", "an unknown shape", shape('<a:prstGeom prst="roundedRect"/>'), {"drawing-preset"}),
+    ("pptx", "NaN", shape('<a:xfrm><a:off x="NaN" y="0"/><a:ext cx="5" cy="5"/></a:xfrm>'), {"drawing-measure"}),
+    ("pptx", "a negative size", shape('<a:xfrm><a:off x="0" y="0"/><a:ext cx="-5" cy="5"/></a:xfrm>'), {"drawing-negative"}),
+    ("pptx", "an unknown anchor", replaced(_SLIDE1, "<a:bodyPr/>", '<a:bodyPr anchor="middle"/>'), {"drawing-anchor"}),
+    ("pptx", "a shape without properties", replaced(_SLIDE1, r"<p:spPr/>", ""), {"pptx-shape-parts"}),
+    ("pptx", "a shape id twice", replaced(_SLIDE1, r'<p:cNvPr id="2"', '<p:cNvPr id="1"'), {"pptx-shape-id"}),
+    ("pptx", "a text body without a paragraph", replaced(_SLIDE1, r"<a:p>.*</a:p>", ""), {"pptx-text-body", "pptx-slide-blank"}),
+    ("pptx", "a row without a cell", lambda data: replaced(_SLIDE1, r"(<a:tr\b.*?)<a:tc>.*?</a:tc>", r"\1")(with_table(data)), {"pptx-table-row"}),
+    ("pptx", "no layout", lambda data: pack({**parts(data), _RELS1: b'<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"/>'}), {"pptx-layout-missing"}),
+    ("pptx", "no theme", replaced("ppt/slideMasters/_rels/slideMaster1.xml.rels", r"<Relationship [^>]*/theme\"[^>]*/>", ""), {"pptx-theme-missing"}),
+    ("pptx", "no master", replaced("ppt/_rels/presentation.xml.rels", r"<Relationship [^>]*/slideMaster\"[^>]*/>", ""), {"pptx-master-missing", "ooxml-relation-unresolved"}),
+    ("pptx", "a slide of another type", replaced("[Content_Types].xml", r'(PartName="/ppt/slides/slide1.xml" ContentType="[^"]*)slide\+xml', r"\1slideLayout+xml"), {"pptx-slide-type"}),
+    ("pptx", "children out of order", replaced("ppt/presentation.xml", r"(<p:sldIdLst>.*</p:sldIdLst>)(.*)(<p:notesSz[^>]*/>)", r"\2\3\1"), {"pptx-child-order"}),
+    ("docx", "a cell without a paragraph", replaced("word/document.xml", r"(<w:tcPr>(?:(?!</w:tcPr>).)*</w:tcPr>)<w:p>.*?</w:p>", r"\1"), {"docx-cell-end"}),
+    ("docx", "text outside a run", replaced("word/document.xml", "<w:body>", "<w:body>lost words"), {"docx-text-outside"}),
+    ("docx", "a field that never ends", replaced("word/document.xml", "</w:p>", '<w:r><w:fldChar w:fldCharType="begin"/></w:r></w:p>'), {"docx-field-balance"}),
+    ("docx", "a comment that is gone", replaced("word/document.xml", "</w:p>", '<w:r><w:commentReference w:id="7"/></w:r></w:p>'), {"docx-comment-missing"}),
+    ("xlsx", "a style that is gone", replaced("xl/worksheets/sheet1.xml", '<c r="B1"', '<c r="B1" s="99"'), {"xlsx-style-range"}),
+    ("xlsx", "a text that is gone", replaced("xl/worksheets/sheet1.xml", r't="n"><v>1</v>', 't="s"><v>999</v>'), {"xlsx-text-range"}),
+    ("xlsx", "a column name twice", lambda data: with_columns(data, 'name="a"', 'name="A"'), {"xlsx-table-column"}),
+    ("xlsx", "a table that is too wide", lambda data: replaced("xl/tables/table1.xml", r'ref="A1:B2"', 'ref="A1:C2"')(with_columns(data)), {"xlsx-table-width"}),
+    ("pdf", "a damaged stream", lambda data: data.replace(b"hPEM_", b"hQEM_", 1), {"pdf-stream-damaged", "pdf-page-unreadable", "pdf-repaired"}),
+    ("pdf", "a wrong checksum", flate_damaged, {"pdf-stream-damaged"}),
+    ("pdf", "a blank page", lambda _: blank_page(), {"pdf-page-blank"}),
+    ("pdf", "a wrong startxref", lambda data: re.sub(rb"startxref\s+\d+", b"startxref\n7", data), {"pdf-repaired"}),
+    ("pdf", "no pages tree", lambda data: data.replace(b"/Type /Catalog", b"/Type /Xatalog").replace(b"/Root", b"/Rxxt"), {"pdf-unreadable"}),
+    ("png", "one colour", lambda _: one_colour(), {"image-one-colour"}),
+    ("jpg", "a code table of zeros", lambda data: (at := data.index(b"\xff\xc4")) and data[: at + 5] + bytes(20) + data[at + 25 :], {"image-undecodable"}),
 ]  # fmt: skip

@@ -25,7 +25,7 @@ MAY_IMPORT = {
 }
 MODULES = [(package, path) for package, folder in PACKAGES.items() for path in sorted(folder.rglob("*.py"))]
 # Contract tier: copied into generated code, so standard library only.
-CONTRACT = ("artifact", "archive", "checking", "disguises", "findings", "markup", "packages", "formats")
+CONTRACT = ("artifact", "archive", "checking", "disguises", "findings", "markup", "packages", "texts", "formats")
 
 
 def imports(path: Path) -> list[tuple[str, bool]]:
@@ -109,7 +109,7 @@ def test_no_module_is_named_for_nothing() -> None:
 # --------------------------------------------------------------------------- codes
 
 CODE = re.compile(
-    r"(artifact|budget|check|document|docx|extension|gif|host|jpg|json|ooxml|pdf|placeholder|plan|png|pptx|requirement|result|skill|tool|webp|xlsx|xml|zip)(-[a-z0-9]+)+"
+    r"(artifact|bmp|budget|check|csv|document|docx|drawing|extension|gif|host|html|image|jpg|json|md|office|ooxml|pdf|placeholder|plan|png|pptx|requirement|result|skill|svg|text|tiff|tool|webp|xlsx|xml|zip)(-[a-z0-9]+)+"
 )
 # Built from parts in the source.
 COMPOSED = {

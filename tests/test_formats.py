@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
+import sys
 from pathlib import Path
 
 import pytest
-from damage import CASES, Damage, good
+from damage import CASES, DEEP_CASES, Damage, good, utf8_damaged
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -40,6 +42,45 @@ def test_damage_is_found_and_named(tmp_path: Path, form: str, damage: Damage, co
         assert (finding.failure_id is None) == (finding.severity == "warning")
 
 
+@pytest.mark.parametrize("form", sorted(FORMATS))
+def test_a_real_file_passes_the_deep_tier_without_a_word(tmp_path: Path, form: str) -> None:
+    report = verify_artifact(write(tmp_path, form, good(form)), deep=True)
+    assert report.verdict is Verdict.PASS
+    assert report.findings == ()
+    assert report.skipped == {}
+
+
+@pytest.mark.parametrize(
+    ("form", "damage", "codes"), [pytest.param(f, d, c, id=f"{f}: {i}") for f, i, d, c in DEEP_CASES]
+)
+def test_what_only_the_deep_tier_sees(tmp_path: Path, form: str, damage: Damage, codes: set[str]) -> None:
+    path = write(tmp_path, form, damage(good(form)))
+    assert verify_artifact(path).verdict is Verdict.PASS
+    report = verify_artifact(path, deep=True)
+    assert {finding.code for finding in report.findings} == codes
+    warned = {f.code for f in report.findings if f.severity == "warning"}
+    assert (report.verdict is Verdict.PASS) == (warned == codes)
+
+
+def test_a_library_that_is_missing_is_named_and_fails_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lxml", None)
+    report = verify_artifact(write(tmp_path, "pptx", good("pptx")), deep=True)
+    assert report.skipped == {"deep:check_pptx": "needs lxml, which is not installed"}
+    assert report.verdict is Verdict.PASS
+
+
+def test_a_document_that_needs_a_password_is_undetermined_when_looked_into(tmp_path: Path) -> None:
+    import pikepdf
+
+    path = tmp_path / "locked.pdf"
+    with pikepdf.open(io.BytesIO(good("pdf"))) as document:
+        document.save(path, encryption=pikepdf.Encryption(owner="o", user="u"))
+    assert (verify_artifact(path).verdict, verify_artifact(path).facts["encrypted"]) == (Verdict.PASS, True)
+    deep = verify_artifact(path, deep=True)
+    assert deep.verdict is Verdict.UNDETERMINED
+    assert deep.open_question == "the document needs a password"
+
+
 @pytest.mark.parametrize(
     ("form", "facts"),
     [
@@ -52,6 +93,14 @@ def test_damage_is_found_and_named(tmp_path: Path, form: str, damage: Damage, co
         ("jpg", {"width": 64, "height": 48}),
         ("gif", {"width": 64, "height": 48, "frames": 1}),
         ("webp", {"width": 64, "height": 48}),
+        ("bmp", {"width": 64, "height": 48}),
+        ("tiff", {"width": 64, "height": 48, "frames": 1}),
+        ("csv", {"records": 2, "columns": 3}),
+        ("md", {"headings": 2}),
+        ("html", {"elements": 5}),
+        ("svg", {"shapes": 1}),
+        ("jsonl", {"records": 2}),
+        ("zip", {"members": 2}),
     ],
 )
 def test_facts_are_counted(tmp_path: Path, form: str, facts: dict[str, object]) -> None:
@@ -130,6 +179,14 @@ def test_messages_name_what_a_disguised_file_really_is(tmp_path: Path) -> None:
     report = verify_artifact(write(tmp_path, "pptx", b"<!DOCTYPE html><html>"))
     assert report.findings[0].message == "named .pptx, but it is an HTML page"
     assert report.findings[0].failure_id == "artifact_placeholder_output"
+
+
+def test_the_damage_of_a_text_conversion_is_counted_to_the_end(tmp_path: Path) -> None:
+    damaged = utf8_damaged(good("png") + os.urandom(300_000))
+    report = verify_artifact(write(tmp_path, "png", damaged))
+    count = damaged.decode().count("\ufffd")
+    assert count > 100_000
+    assert f"({count:,} replacement characters)" in report.findings[0].message
 
 
 @pytest.mark.parametrize("form", sorted(FORMATS))

@@ -368,6 +368,7 @@ def loading_lines(target: str, roots: Sequence[str]) -> str:
 @click.option(
     "--require-key", "keys", multiple=True, metavar="POINTER", help="A JSON Pointer a JSON file must have. Repeatable."
 )
+@click.option("--deep", is_flag=True, help="Also look inside with libraries: relations, pictures, streams, pixels.")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option("--host", is_flag=True, help="Also load and run extension trees in the real openJiuwen. Runs their code.")
 @click.option("--python", metavar="PY", help="A Python that has openJiuwen, for --host.")

@@ -24,6 +24,7 @@ class Options:
     root: str | None = None
     requirements: tuple[Requirement, ...] = ()
     keys: tuple[str, ...] = ()
+    deep: bool = False
     strict: bool = False
     host: bool = False
     python: str | None = None
@@ -97,7 +98,9 @@ def _verify(subject: Subject, options: Options) -> Report:
         return _verify_result(subject.path, options)
     limits = Limits(seconds=options.timeout) if options.timeout else None
     form = options.as_kind if options.as_kind in FORMATS else None
-    return verify_artifact(subject.path, form, requirements=options.requirements, keys=options.keys, limits=limits)
+    return verify_artifact(
+        subject.path, form, requirements=options.requirements, keys=options.keys, limits=limits, deep=options.deep
+    )
 
 
 def _verify_result(path: str, options: Options) -> Report:

@@ -7,11 +7,12 @@ inflate to terabytes) and watches the deadline.
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,29 +49,37 @@ class Artifact:
     """One open file, with its size, its facts and its budget."""
 
     def __init__(
-        self, path: str | os.PathLike[str], limits: Limits | None = None
+        self,
+        path: str | os.PathLike[str],
+        limits: Limits | None = None,
+        data: bytes | None = None,
     ) -> None:
+        """Open the file; with `data`, take these bytes for its content instead.
+
+        Raises:
+            ArtifactUnreadable: when it is not there, not a regular file, or may not be read.
+        """
         self.path = os.fspath(path)
         self.limits = limits or Limits()
         self.facts: dict[str, Any] = {}
         self._spent = 0
         self._deadline = time.monotonic() + self.limits.seconds
+        self.stream: BinaryIO = io.BytesIO(data) if data is not None else self._open()
+        self.size = self.stream.seek(0, os.SEEK_END)
+
+    def _open(self) -> BinaryIO:
+        # O_NONBLOCK: opening a FIFO that nobody writes to would hang for ever.
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         try:
-            # O_NONBLOCK: opening a FIFO that nobody writes to would hang for ever.
-            descriptor = os.open(
-                self.path,
-                os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0),
-            )
+            descriptor = os.open(self.path, flags)
         except OSError as exc:
             raise ArtifactUnreadable(exc.strerror or str(exc)) from exc
         except ValueError as exc:  # an embedded NUL
             raise ArtifactUnreadable(str(exc)) from exc
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise ArtifactUnreadable("not a regular file")
-        self.size = status.st_size
-        self.stream = os.fdopen(descriptor, "rb")
+        return os.fdopen(descriptor, "rb")
 
     def __enter__(self) -> Self:
         return self
@@ -90,6 +99,10 @@ class Artifact:
 
     def read_at(self, offset: int, count: int) -> bytes:
         """Return up to `count` bytes from `offset`."""
+        if (
+            offset >= self.size
+        ):  # a 64-bit offset out of a damaged file does not even fit into seek
+            return b""
         self.stream.seek(max(offset, 0))
         return self.stream.read(count)
 

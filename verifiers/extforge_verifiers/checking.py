@@ -16,7 +16,13 @@ from extforge_verifiers.artifact import (
     BudgetExceeded,
     Limits,
 )
-from extforge_verifiers.findings import Finding, Report, Severity, invalid
+from extforge_verifiers.findings import (
+    Finding,
+    Report,
+    Severity,
+    Undetermined,
+    invalid,
+)
 
 if TYPE_CHECKING:
     import os
@@ -80,33 +86,49 @@ def check_file(
     checked: list[str] = []
     skipped: dict[str, str] = {}
     findings: list[Finding] = []
+    question = ""
     with artifact:
         artifact.facts["size_bytes"] = artifact.size
         for name, check in checks.items():
-            errors = (f.code for f in findings if f.severity is Severity.ERROR)
-            if (cause := next(errors, None)) is not None:
+            if (cause := _first_error(findings)) is not None:
                 skipped[name] = f"after {cause}"
                 continue
+            try:
+                findings.extend(_guarded(check, artifact))
+            except ImportError as exc:
+                skipped[name] = f"needs {exc.name or exc}, which is not installed"
+                continue
+            except Undetermined as exc:
+                skipped[name] = question = str(exc)
+                continue
             checked.append(name)
-            findings.extend(_guarded(check, artifact))
-        if not any(f.severity is Severity.ERROR for f in findings):
-            for requirement in requirements:
+        for requirement in requirements:
+            if _first_error(findings) is None:
                 checked.append(str(requirement))
                 findings.extend(_check_requirement(requirement, artifact.facts))
-        else:
-            skipped.update(
-                (str(requirement), "the file is not sound")
-                for requirement in requirements
-            )
+            else:
+                skipped[str(requirement)] = "the file is not sound"
         return Report(
-            str(path), kind, tuple(checked), skipped, artifact.facts, tuple(findings)
+            str(path),
+            kind,
+            tuple(checked),
+            skipped,
+            artifact.facts,
+            tuple(findings),
+            question,
         )
+
+
+def _first_error(findings: list[Finding]) -> str | None:
+    return next((f.code for f in findings if f.severity is Severity.ERROR), None)
 
 
 def _guarded(check: Check, artifact: Artifact) -> Iterator[Finding]:
     """Run one check; what it cannot bear becomes a finding, so that no file takes others down with it."""
     try:
         yield from check(artifact)
+    except (ImportError, Undetermined):
+        raise
     except BudgetExceeded as exc:
         yield invalid("budget-exceeded", str(exc))
     except OSError as exc:

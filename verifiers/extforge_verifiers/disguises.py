@@ -38,7 +38,7 @@ _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
     (
         b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
         "ole",
-        "an OLE file: a password-protected or pre-2007 Office document",
+        "an OLE file, as Office used until 2007",
     ),
     (b"{\\rtf", "rtf", "an RTF document"),
     (b"\x1f\x8b", "gzip", "gzip-compressed data"),
@@ -48,6 +48,14 @@ _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
     (b"\x7fELF", "elf", "a Linux program"),
     (b"MZ", "exe", "a Windows program"),
 )
+# Streams of an OLE file ([MS-CFB] directory entries) -> what the file is.
+_OLE_STREAMS = (
+    ("EncryptedPackage", "a password-protected Office document"),
+    ("WordDocument", "a Word 97-2003 document (.doc)"),
+    ("PowerPoint Document", "a PowerPoint 97-2003 presentation (.ppt)"),
+    ("Workbook", "an Excel 97-2003 workbook (.xls)"),
+)
+_REPLACEMENT = b"\xef\xbf\xbd"  # U+FFFD in UTF-8
 _MARKDOWN = re.compile(rb"^(#{1,6} \S|[-*] \S|```|\|.+\|\s*$|\d+\. \S)", re.MULTILINE)
 
 
@@ -67,10 +75,10 @@ def recognise(head: bytes) -> Disguise | None:
     for signature, name, words in _SIGNATURES:
         if head.startswith(signature) and not (len(signature) == 2 and _is_text(head)):
             return Disguise(name, words)
-    if damaged := head.count(b"\xef\xbf\xbd"):
+    if damaged := head.count(_REPLACEMENT):
         return Disguise(
             "damaged",
-            f"a binary file damaged by a UTF-8 conversion ({damaged}+ replacement characters)",
+            f"a binary file damaged by a UTF-8 conversion ({damaged:,} replacement characters)",
         )
     if not head.strip(b"\x00"):
         return Disguise("zeros", "nothing but zero bytes") if head else None
@@ -131,18 +139,50 @@ def _inside_base64(text: bytes) -> Disguise | None:
     return inner if inner is not None and not inner.is_text else None
 
 
+def _look_further(artifact: Artifact, found: Disguise) -> Disguise:
+    """Name what the first bytes alone do not tell."""
+    if found.format == "damaged":
+        count = 0
+        before = b""
+        for chunk in artifact.chunks():
+            piece = before + chunk
+            count += piece.count(_REPLACEMENT)
+            before = piece[-2:]
+        words = f"a binary file damaged by a UTF-8 conversion ({count:,} replacement characters)"
+        return Disguise("damaged", words)
+    if found.format == "ole":
+        head = artifact.head(512)
+        shift = int.from_bytes(head[30:32], "little")
+        sector = int.from_bytes(head[48:52], "little")
+        entries = artifact.read_at((sector + 1) << min(shift, 16), 4096)
+        for name, words in _OLE_STREAMS:
+            if name.encode("utf-16-le") in entries:
+                encrypted = name == "EncryptedPackage"
+                return Disguise("encrypted" if encrypted else "ole", words)
+    return found
+
+
 def check_disguise(artifact: Artifact, expected: str) -> Iterator[Finding]:
     """Fake: report.pptx that is an HTML page, Markdown, JSON or base64 text, or another format altogether.
 
     Yields nothing when the bytes are not recognised; the format's own checks then say what is missing.
     """
     found = recognise(artifact.head(_WINDOW))
+    if found is not None:
+        found = _look_further(artifact, found)
     named = artifact.suffix or "without a suffix"
     if artifact.size == 0:
         yield Finding(
             "artifact-empty",
             "the file is empty (0 bytes)",
             where=Where(offset=0),
+            failure_id="artifact_format_invalid",
+        )
+    elif found is not None and found.format == "encrypted":
+        yield Finding(
+            "office-encrypted",
+            f"it is {found.words}; nothing in it can be verified",
+            fix="save it without a password",
             failure_id="artifact_format_invalid",
         )
     elif found is not None and found.format != expected:

@@ -15,12 +15,16 @@ __all__ = [
     "Finding",
     "Report",
     "Severity",
+    "Undetermined",
     "Verdict",
     "Where",
     "invalid",
-    "verdict_of",
     "warning",
 ]
+
+
+class Undetermined(Exception):
+    """A check can honestly say neither yes nor no: the file needs a password, say."""
 
 
 class Severity(StrEnum):
@@ -81,13 +85,6 @@ class Finding:
         return replace(self, where=replace(self.where, **place))
 
 
-def verdict_of(findings: tuple[Finding, ...], *, checked: bool) -> Verdict:
-    """Return the verdict that these findings amount to."""
-    if any(finding.severity is Severity.ERROR for finding in findings):
-        return Verdict.FAIL
-    return Verdict.PASS if checked else Verdict.UNDETERMINED
-
-
 @dataclass(frozen=True, slots=True)
 class Report:
     """Everything one verification did.  The verdict is computed, never stored."""
@@ -100,11 +97,15 @@ class Report:
     skipped: dict[str, str] = field(default_factory=dict)  # check -> why it did not run
     facts: dict[str, Any] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    open_question: str = ""  # why there can be no pass, although nothing was found
 
     @property
     def verdict(self) -> Verdict:
-        """`fail` with an error, `pass` without one, `undetermined` when nothing was checked."""
-        return verdict_of(self.findings, checked=bool(self.checked))
+        """`fail` with an error, `pass` without one, `undetermined` when that cannot be said."""
+        if any(finding.severity is Severity.ERROR for finding in self.findings):
+            return Verdict.FAIL
+        known = bool(self.checked) and not self.open_question
+        return Verdict.PASS if known else Verdict.UNDETERMINED
 
     def with_findings(self, *more: Finding) -> Report:
         """Return this report with further findings after its own."""

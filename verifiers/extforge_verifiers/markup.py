@@ -47,19 +47,25 @@ def scan(
     on_start: Callable[[str, dict[str, str]], None] | None = None,
     on_text: Callable[[str], None] | None = None,
     on_end: Callable[[str], None] | None = None,
+    *,
+    doctype: bool = False,
 ) -> None:
     """Parse `chunks` as one document, calling the handlers as elements, text and ends come by.
 
     Raises:
         MarkupError: where the document stops being well-formed.
-        DoctypeRefused: at a DOCTYPE.
+        DoctypeRefused: at a DOCTYPE; with `doctype=True` only at one that declares an entity.
     """
     parser = expat.ParserCreate(namespace_separator=SEPARATOR)
 
     def refuse(*_: object) -> None:
-        raise DoctypeRefused("DOCTYPE is not allowed here", *_position(parser))
+        words = "it declares an entity" if doctype else "DOCTYPE is not allowed here"
+        raise DoctypeRefused(words, *_position(parser))
 
-    parser.StartDoctypeDeclHandler = refuse
+    if doctype:
+        parser.EntityDeclHandler = refuse
+    else:
+        parser.StartDoctypeDeclHandler = refuse
     if on_start is not None:
         parser.StartElementHandler = on_start
     if on_text is not None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from extforge_verifiers.artifact import Artifact
 
-__all__ = ["Family", "Package", "Relation", "checks_for"]
+__all__ = ["Family", "Package", "Relation", "checks_for", "find_main"]
 
 _XML_SUFFIXES = (".xml", ".rels")  # not .vml: Office itself writes HTML-like VML
 _CONTENT_TYPES = "[Content_Types].xml"
@@ -87,9 +87,7 @@ class Package:
     def content_type(self, part: str) -> str | None:
         """Return a part's content type, or None when the package does not say."""
         override = self.overrides.get(part.lower())
-        return override or self.defaults.get(
-            posixpath.splitext(part)[1].lstrip(".").lower()
-        )
+        return override or self.defaults.get(part.rpartition(".")[2].lower())
 
     def relations(self, part: str) -> dict[str, Relation]:
         """Return the relations of `part` ("" is the package itself) by id."""
@@ -119,8 +117,9 @@ def _relation(folder: str, attributes: dict[str, str]) -> Relation:
     target = attributes.get("Target", "")
     external = attributes.get("TargetMode") == "External"
     if not external:
-        # An absolute target starts at the package; "%20" and "\" are met in the wild.
+        # An absolute target starts at the package; "%20" and "\\" are met in the wild.
         path = unquote(target.partition("#")[0].replace("\\", "/"))
+        external = not path  # a bookmark inside the part itself
         target = posixpath.normpath(posixpath.join("/", folder, path)).lstrip("/")
     kind = attributes.get("Type", "").rstrip("/").rpartition("/")[2]
     return Relation(attributes.get("Id", ""), kind, target, external)
@@ -160,7 +159,7 @@ def checks_for(
         if any(f.severity is Severity.ERROR for f in hygiene):
             return
         package = Package(archive)
-        problem = next(_find_main(package, artifact, family), None)
+        problem = next(find_main(package, artifact, family), None)
         if problem is not None:
             yield problem
         else:
@@ -174,7 +173,7 @@ def checks_for(
     return check_package
 
 
-def _find_main(
+def find_main(
     package: Package, artifact: Artifact, family: Family
 ) -> Iterator[Finding]:
     """Follow content types and the root relation to the main part; yields the first thing that is wrong."""

@@ -24,6 +24,7 @@ def verify_artifact(
     requirements: Iterable[Requirement] = (),
     keys: Iterable[str] = (),
     limits: Limits | None = None,
+    deep: bool = False,
 ) -> Report:
     """Return what we found out about one file; never raise because it is bad.
 
@@ -33,6 +34,7 @@ def verify_artifact(
         requirements: bounds on its facts, such as `slides>=3`.
         keys: JSON Pointers that a JSON text must have.
         limits: what looking may cost.
+        deep: also look with libraries (lxml, pikepdf, Pillow); one that is missing is named in `skipped`.
 
     Raises:
         ValueError: when `format` is not one of `FORMATS`.
@@ -41,7 +43,7 @@ def verify_artifact(
     row = _find_format(os.fspath(path), format)
     if row is None:
         return _unknown(path)
-    report = check_file(path, row.name, row.load(), requirements, limits)
+    report = check_file(path, row.name, row.load(deep=deep), requirements, limits)
     return _check_keys(report, path, keys) if keys else report
 
 

@@ -28,17 +28,26 @@ class Format:
 
     name: str
     suffixes: tuple[str, ...]
-    checks: tuple[
-        str, ...
-    ]  # functions of its module, in order; a later one may assume what an earlier checked
+    # Functions of its module, in order; a later one may assume what an earlier one checked.
+    checks: tuple[str, ...]
     counts: tuple[str, ...] = ()  # the facts that a contract may set minimums for
+    deep: str = ""  # "module:function" below extforge_verifiers.deep
 
-    def load(self) -> dict[str, Check]:
+    def load(self, *, deep: bool = False) -> dict[str, Check]:
         """Return the checks by name, importing the format's module now."""
         module = import_module(f"extforge_verifiers.formats.{self.name}")
-        return {name: getattr(module, name) for name in self.checks}
+        found = {name: getattr(module, name) for name in self.checks}
+        if deep and self.deep:
+            home, _, name = self.deep.partition(":")
+            module = import_module(f"extforge_verifiers.deep.{home}")
+            found[f"deep:{name}"] = getattr(module, name)
+        return found
 
 
+_PIXELS = "images:check_pixels"
+_SIZE = ("width", "height")
+_SIGNED = "check_signature"
+_TEXT = "check_text"
 FORMATS: dict[str, Format] = {
     row.name: row
     for row in (
@@ -47,38 +56,53 @@ FORMATS: dict[str, Format] = {
             (".pptx", ".pptm", ".potx", ".potm", ".ppsx", ".ppsm"),
             ("check",),
             ("slides",),
+            "office:check_pptx",
         ),
         Format(
             "docx",
             (".docx", ".docm", ".dotx", ".dotm"),
             ("check",),
             ("paragraphs", "tables"),
+            "office:check_docx",
         ),
         Format(
-            "xlsx", (".xlsx", ".xlsm", ".xltx", ".xltm"), ("check",), ("sheets", "rows")
+            "xlsx",
+            (".xlsx", ".xlsm", ".xltx", ".xltm"),
+            ("check",),
+            ("sheets", "rows"),
+            "office:check_xlsx",
         ),
         Format(
-            "pdf", (".pdf",), ("check_header", "check_end", "check_objects"), ("pages",)
+            "pdf",
+            (".pdf",),
+            ("check_header", "check_end", "check_objects"),
+            ("pages",),
+            "pdf:check_document",
         ),
-        Format("json", (".json",), ("check_text",), ("records",)),
+        Format("json", (".json",), (_TEXT,), ("records",)),
+        Format("jsonl", (".jsonl", ".ndjson"), (_TEXT, "check_lines"), ("records",)),
+        Format("png", (".png",), (_SIGNED, "check_chunks"), _SIZE, _PIXELS),
+        Format("jpg", (".jpg", ".jpeg"), (_SIGNED, "check_segments"), _SIZE, _PIXELS),
         Format(
-            "png", (".png",), ("check_signature", "check_chunks"), ("width", "height")
+            "gif", (".gif",), (_SIGNED, "check_blocks"), (*_SIZE, "frames"), _PIXELS
         ),
+        Format("webp", (".webp",), (_SIGNED, "check_chunks"), _SIZE, _PIXELS),
+        Format("bmp", (".bmp", ".dib"), (_SIGNED, "check_header"), _SIZE, _PIXELS),
         Format(
-            "jpg",
-            (".jpg", ".jpeg"),
-            ("check_signature", "check_segments"),
-            ("width", "height"),
+            "tiff",
+            (".tif", ".tiff"),
+            (_SIGNED, "check_directories"),
+            (*_SIZE, "frames"),
+            _PIXELS,
         ),
+        Format("svg", (".svg",), ("check_drawing",), ("shapes",)),
         Format(
-            "gif",
-            (".gif",),
-            ("check_signature", "check_blocks"),
-            ("width", "height", "frames"),
+            "csv", (".csv", ".tsv"), (_TEXT, "check_records"), ("records", "columns")
         ),
-        Format(
-            "webp", (".webp",), ("check_signature", "check_chunks"), ("width", "height")
-        ),
+        Format("md", (".md", ".markdown"), (_TEXT, "check_structure"), ("headings",)),
+        Format("html", (".html", ".htm"), (_TEXT, "check_elements"), ("elements",)),
+        Format("txt", (".txt",), (_TEXT,)),
+        Format("zip", (".zip",), ("check_archive",), ("members",)),
     )
 }
 

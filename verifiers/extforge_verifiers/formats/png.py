@@ -43,6 +43,8 @@ _PASSES = (
     (1, 0, 2, 2),
     (0, 1, 1, 2),
 )
+# Chunks of one length only (§11.3): libpng and Pillow refuse others.
+_LENGTHS = {b"gAMA": 4, b"cHRM": 32, b"sRGB": 1, b"pHYs": 9, b"tIME": 7}
 
 
 def check_signature(artifact: Artifact) -> Iterator[Finding]:
@@ -94,6 +96,10 @@ def check_chunks(artifact: Artifact) -> Iterator[Finding]:
             if problem is not None:
                 yield problem
                 return
+        if _LENGTHS.get(kind, length) != length:
+            words = f"chunk {name!r} has {length:,} bytes; it takes {_LENGTHS[kind]}"
+            yield invalid("png-chunk", words, offset=position)
+            return
         crc = zlib.crc32(kind)
         for piece in _pieces(artifact, position + 8, length):
             crc = zlib.crc32(piece, crc)

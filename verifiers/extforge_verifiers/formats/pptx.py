@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from extforge_verifiers.findings import invalid, warning
 from extforge_verifiers.markup import local_name
 from extforge_verifiers.packages import Family, checks_for
+from extforge_verifiers.texts import placeholder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,17 +41,6 @@ FAMILY = Family(
     },
 )
 _FIRST_ID, _LAST_ID = 256, 2**31 - 1
-# What python-pptx, PowerPoint and LibreOffice show in a placeholder that nobody filled, and what people type
-# when they mean to come back.
-_PLACEHOLDERS = (
-    "click to add",
-    "lorem ipsum",
-    "单击此处",
-    "待补充",
-    "此处填写",
-    "{{",
-    "todo",
-)
 
 
 def _check_slides(package: Package, artifact: Artifact) -> Iterator[Finding]:
@@ -130,8 +120,7 @@ def _check_slide(package: Package, part: str) -> Iterator[Finding]:
         yield warning(
             "pptx-slide-blank", f"{part} has neither text nor a picture", member=part
         )
-    folded = text.casefold()
-    if marker := next((p for p in _PLACEHOLDERS if p in folded), None):
+    if marker := placeholder(text):
         yield warning(
             "placeholder-text",
             f"{part} still has placeholder text: {marker!r}",

@@ -56,9 +56,27 @@ def check_chunks(artifact: Artifact) -> Iterator[Finding]:
         position += 8 + length + (length & 1)
     if not images:
         yield invalid("webp-no-image", "there is no image chunk in it")
+    elif declared < artifact.size and _newlines_converted(
+        artifact, artifact.size - declared
+    ):
+        words = "every line feed in it became CR LF: damaged by a text conversion"
+        yield invalid("webp-newlines", words)
     elif declared < artifact.size:
         words = f"{artifact.size - declared:,} bytes follow the container"
         yield warning("webp-trailing", words, offset=declared)
+
+
+def _newlines_converted(artifact: Artifact, surplus: int) -> bool:
+    """Return whether the surplus is just what a conversion of LF to CR LF would have added."""
+    feeds = 0
+    before = b""
+    for chunk in artifact.chunks():
+        found = chunk.count(b"\n")
+        if found != (before + chunk).count(b"\r\n"):
+            return False
+        feeds += found
+        before = chunk[-1:]
+    return feeds == surplus
 
 
 def _read_size(artifact: Artifact, kind: bytes, position: int) -> Iterator[Finding]:

@@ -53,9 +53,9 @@ def _report_lines(report: Report, *, colour: bool) -> Iterator[str]:
         yield from (
             f"    {line}" for line in finding_lines(finding, report.path, colour=colour)
         )
-    if report.verdict is Verdict.UNDETERMINED:
+    if report.verdict is not Verdict.FAIL:  # there the errors say why the rest was left
         yield from (
-            f"    not checked: {name}: {reason}"
+            f"    not checked: {printable(name)}: {printable(reason)}"
             for name, reason in report.skipped.items()
         )
 
