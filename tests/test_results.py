@@ -41,6 +41,8 @@ def codes(value: Any, root: Path, **options: Any) -> list[str]:
         pytest.param(json.dumps, id="JSON text"),
         pytest.param(repr, id="Python repr, as the model sees it"),
         pytest.param(lambda r: {"success": True, "data": r, "error": None}, id="a ToolOutput"),
+        pytest.param(lambda r: f"success=True data={r!r} error=None", id="the text of a ToolOutput"),
+        pytest.param(lambda r: f"success=True data={r | {'note': 'x error=None'}!r} error=None extracted_content=None", id="the text of a newer ToolOutput"),
         pytest.param(lambda r: {"success": True, "data": json.dumps(r), "error": None}, id="a ToolOutput with JSON text"),
         pytest.param(lambda r: {"success": True, "data": r, "error": None, "extracted_content": None}, id="a newer ToolOutput"),
         pytest.param(lambda r: {k: v for k, v in r.items() if k != "absolute_path"}, id="a relative path"),

@@ -350,11 +350,14 @@ def loading_lines(target: str, roots: Sequence[str]) -> str:
     examples=[
         "extforge verify report.pptx --require 'slides>=3'",
         "extforge verify out/ --format json -o report.json",
+        "extforge verify transcript.jsonl --claims --root out/",
         "extforge verify openjiuwen/extensions/harness/quarterly_deck --host",
     ],
 )
 @click.argument("paths", nargs=-1, required=True)
-@click.option("--as", "as_kind", metavar="FORMAT", help="Verify the one PATH as this: a format, extension, or result.")
+@click.option(
+    "--as", "as_kind", metavar="FORMAT", help="Verify the one PATH as this: a format, extension, result or run."
+)
 @click.option(
     "--root", type=click.Path(file_okay=False), help="Where claimed files must lie (default: the result's folder)."
 )
@@ -367,6 +370,10 @@ def loading_lines(target: str, roots: Sequence[str]) -> str:
 )
 @click.option(
     "--require-key", "keys", multiple=True, metavar="POINTER", help="A JSON Pointer a JSON file must have. Repeatable."
+)
+@click.option("--plan", metavar="PLAN", help="Hold the files to what the tools of this plan promise.")
+@click.option(
+    "--claims", is_flag=True, help="In run records, also hold the assistant's answer to what it says it wrote."
 )
 @click.option("--deep", is_flag=True, help="Also look inside with libraries: relations, pictures, streams, pixels.")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")

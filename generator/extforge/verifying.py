@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from extforge_verifiers.artifact import Limits
 from extforge_verifiers.checking import Requirement, parse_requirement
 from extforge_verifiers.findings import Finding, Report, Severity
-from extforge_verifiers.formats import FORMATS
+from extforge_verifiers.formats import FORMATS, format_for
 from extforge_verifiers.subjects import KINDS, Subject, Walk, find_subjects
 from extforge_verifiers.verify import verify_artifact
+
+if TYPE_CHECKING:
+    from extforge_verifiers.runs import Contract
 
 __all__ = ["Options", "Outcome", "verify_paths"]
 
@@ -24,6 +27,8 @@ class Options:
     root: str | None = None
     requirements: tuple[Requirement, ...] = ()
     keys: tuple[str, ...] = ()
+    plan: str | None = None
+    claims: bool = False
     deep: bool = False
     strict: bool = False
     host: bool = False
@@ -52,6 +57,7 @@ def verify_paths(paths: tuple[str, ...], options: Options) -> Outcome:
         HostMissing, HostFailed: from `--host`.
     """
     _check_options(paths, options)
+    contracts = _contracts(options.plan) if options.plan else []
     outcome = Outcome()
     trees: list[str] = []
     for path in paths:
@@ -61,9 +67,11 @@ def verify_paths(paths: tuple[str, ...], options: Options) -> Outcome:
             reason = f"nothing to verify in it ({len(walk.passed_over)} paths passed over)"
             outcome.reports.append(Report(path, "folder", skipped={"*": reason}))
         for subject in walk.subjects:
-            outcome.reports.append(_verify(subject, options))
+            outcome.reports.append(_verify(subject, options, contracts))
             if subject.kind == "extension":
                 trees.append(subject.path)
+    if contracts and not any(report.kind == "run" for report in outcome.reports):
+        outcome.reports += _absent(contracts, outcome.reports, str(options.plan))
     if options.host:
         _verify_in_host(outcome, trees, options)
     if options.strict:
@@ -85,11 +93,47 @@ def _check_options(paths: tuple[str, ...], options: Options) -> None:
 def _subjects(path: str, options: Options) -> Walk:
     if options.as_kind is None:
         return find_subjects(path)
+    if options.as_kind == "run" and os.path.isdir(path):
+        records = [s for s in find_subjects(path).subjects if s.kind in ("run", "result")]
+        return Walk([Subject(path, "run", tuple(s.path for s in records))] if records else [])
     kind = options.as_kind if options.as_kind in KINDS else "artifact"
     return Walk([Subject(path, kind)])
 
 
-def _verify(subject: Subject, options: Options) -> Report:
+def _contracts(plan: str) -> list[Contract]:
+    """Return what the artifact tools of a plan have promised; raise PlanError when it cannot be used."""
+    from extforge.check import load_plan  # noqa: PLC0415 -- only this option needs plans
+    from extforge_verifiers.runs import Contract  # noqa: PLC0415
+
+    return [
+        Contract(
+            tool.name,
+            str(tool.format),
+            tuple(Requirement(fact, ">=", count) for fact, count in tool.options.get("minimum", {}).items()),
+            tuple(tool.options.get("required_keys", [])),
+        )
+        for blueprint in load_plan(plan).blueprints
+        for tool in blueprint.tools
+        if tool.does == "artifact"
+    ]
+
+
+def _absent(contracts: list[Contract], reports: list[Report], plan: str) -> list[Report]:
+    """Return a report on the contracts for which there is no file at all."""
+    there = {report.kind for report in reports}
+    findings = tuple(
+        Finding(
+            "contract-artifact-missing",
+            f"{contract.tool} has promised a {contract.format} file, and there is none",
+            failure_id="artifact_not_created",
+        )
+        for contract in contracts
+        if contract.format not in there
+    )
+    return [Report(plan, "plan", checked=("contracts",), findings=findings)]
+
+
+def _verify(subject: Subject, options: Options, contracts: list[Contract]) -> Report:
     if subject.kind == "extension":
         from extforge_verifiers.extensions import verify_extension  # noqa: PLC0415
 
@@ -97,10 +141,23 @@ def _verify(subject: Subject, options: Options) -> Report:
     if subject.kind == "result":
         return _verify_result(subject.path, options)
     limits = Limits(seconds=options.timeout) if options.timeout else None
+    if subject.kind == "run":
+        from extforge_verifiers.runs import verify_run  # noqa: PLC0415 -- a single file needs no more than its format
+
+        records = subject.records or (subject.path,)
+        root = options.root or (subject.path if subject.records else None)
+        report = verify_run(
+            records, root=root, said=options.claims, contracts=contracts, limits=limits, deep=options.deep
+        )
+        return replace(report, path=subject.path)
     form = options.as_kind if options.as_kind in FORMATS else None
-    return verify_artifact(
-        subject.path, form, requirements=options.requirements, keys=options.keys, limits=limits, deep=options.deep
-    )
+    requirements, keys = options.requirements, options.keys
+    row = FORMATS[form] if form else format_for(subject.path)
+    # Several tools may promise one format; which of them made a file, a file alone does not say.
+    promised = [c for c in contracts if row is not None and c.format == row.name]
+    if len(promised) == 1:
+        requirements, keys = (*requirements, *promised[0].requirements), (*keys, *promised[0].keys)
+    return verify_artifact(subject.path, form, requirements=requirements, keys=keys, limits=limits, deep=options.deep)
 
 
 def _verify_result(path: str, options: Options) -> Report:
@@ -114,7 +171,9 @@ def _verify_result(path: str, options: Options) -> Report:
         finding = Finding("artifact-missing", words, failure_id="artifact_not_created")
         return Report(path, "result", checked=("exists",), findings=(finding,))
     root = options.root or os.path.dirname(os.path.abspath(path))
-    return verify_result(text, root=root, requirements=options.requirements, label=path)
+    return verify_result(
+        text, root=root, requirements=options.requirements, keys=options.keys, label=path, deep=options.deep
+    )
 
 
 def _verify_in_host(outcome: Outcome, trees: list[str], options: Options) -> None:

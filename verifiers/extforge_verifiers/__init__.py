@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from extforge_verifiers.extensions import verify_extension
     from extforge_verifiers.findings import Finding, Report, Severity, Verdict, Where
     from extforge_verifiers.results import verify_result
+    from extforge_verifiers.runs import Contract, verify_run
     from extforge_verifiers.verify import verify_artifact
 
 _HOMES = {
+    "Contract": "runs",
     "DocumentError": "errors",
     "Finding": "findings",
     "Limits": "artifact",
@@ -35,9 +37,11 @@ _HOMES = {
     "verify_artifact": "verify",
     "verify_extension": "extensions",
     "verify_result": "results",
+    "verify_run": "runs",
 }
 
 __all__ = [
+    "Contract",
     "DocumentError",
     "Finding",
     "Limits",
@@ -51,6 +55,7 @@ __all__ = [
     "verify_artifact",
     "verify_extension",
     "verify_result",
+    "verify_run",
 ]
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Requirement", "check_file", "parse_requirement"]
 
-_REQUIREMENT = re.compile(r"\s*([a-z_]{1,32})\s*(>=|<=|==|=|>|<)\s*(\d{1,12})\s*")
+_REQUIREMENT = r"\s*([a-z_]{1,32})\s*(>=|<=|==|=|>|<)\s*(\d{1,12})\s*"
 _COMPARE: Mapping[str, Callable[[int, int], bool]] = {
     ">=": lambda have, want: have >= want,
     "<=": lambda have, want: have <= want,
@@ -57,7 +57,7 @@ class Requirement:
 
 def parse_requirement(text: str) -> Requirement:
     """Return the bound written as `slides>=3`; raise ValueError saying how to write one."""
-    match = _REQUIREMENT.fullmatch(text)
+    match = re.fullmatch(_REQUIREMENT, text)
     if match is None:
         raise ValueError(f"{text!r} is not a requirement; write for example slides>=3")
     return Requirement(match[1], match[2], int(match[3]))

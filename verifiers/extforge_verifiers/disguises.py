@@ -56,7 +56,8 @@ _OLE_STREAMS = (
     ("Workbook", "an Excel 97-2003 workbook (.xls)"),
 )
 _REPLACEMENT = b"\xef\xbf\xbd"  # U+FFFD in UTF-8
-_MARKDOWN = re.compile(rb"^(#{1,6} \S|[-*] \S|```|\|.+\|\s*$|\d+\. \S)", re.MULTILINE)
+# Compiled when first needed: good files never are.
+_MARKDOWN = rb"(?m)^(#{1,6} \S|[-*] \S|```|\|.+\|\s*$|\d+\. \S)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ def _recognise_text(head: bytes) -> Disguise:
         return Disguise("txt", f"an error message: {_quote(text)}", is_text=True)
     if inner := _inside_base64(text):
         return Disguise("base64", f"base64 text of {inner.words}", is_text=True)
-    if len(_MARKDOWN.findall(text)) >= 2 or text.startswith(b"# "):
+    if len(re.findall(_MARKDOWN, text)) >= 2 or text.startswith(b"# "):
         return Disguise("md", "Markdown text", is_text=True)
     return Disguise("txt", f"plain text: {_quote(text)}", is_text=True)
 

@@ -13,7 +13,6 @@ import posixpath
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 from extforge_verifiers.archive import Archive, ArchiveUnreadable, MemberDamaged
 from extforge_verifiers.artifact import BudgetExceeded
@@ -113,12 +112,20 @@ class Package:
         ]
 
 
+def _unquoted(name: str) -> str:
+    if "%" not in name:
+        return name
+    from urllib.parse import unquote  # noqa: PLC0415 -- slow to import, seldom needed
+
+    return unquote(name)
+
+
 def _relation(folder: str, attributes: dict[str, str]) -> Relation:
     target = attributes.get("Target", "")
     external = attributes.get("TargetMode") == "External"
     if not external:
         # An absolute target starts at the package; "%20" and "\\" are met in the wild.
-        path = unquote(target.partition("#")[0].replace("\\", "/"))
+        path = _unquoted(target.partition("#")[0].replace("\\", "/"))
         external = not path  # a bookmark inside the part itself
         target = posixpath.normpath(posixpath.join("/", folder, path)).lstrip("/")
     kind = attributes.get("Type", "").rstrip("/").rpartition("/")[2]
@@ -249,7 +256,7 @@ def _add_type(package: Package, tag: str, attributes: dict[str, str]) -> None:
     if element == "Default":
         package.defaults.setdefault(attributes.get("Extension", "").lower(), kind)
     elif element == "Override":
-        name = unquote(attributes.get("PartName", "")).lstrip("/").lower()
+        name = _unquoted(attributes.get("PartName", "")).lstrip("/").lower()
         package.overrides.setdefault(name, kind)
 
 

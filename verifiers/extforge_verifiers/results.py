@@ -1,7 +1,8 @@
 """Is what a tool returned true?  Every claim in it is held against the file system.
 
 Shapes that are understood: openJiuwen's ToolOutput (`{success, data, error}`), its data alone, a plain dict, JSON
-text, and the Python repr that openJiuwen shows the model for a dict (`{'success': True, ...}`).
+text, the Python repr that openJiuwen shows the model for a dict (`{'success': True, ...}`), and the text of a ToolOutput
+that its spans hold (`success=True data={...} error=None`).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from extforge_verifiers.findings import Finding, Report, Severity, Where
@@ -16,12 +18,15 @@ from extforge_verifiers.formats import FORMATS
 from extforge_verifiers.verify import verify_artifact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
+    from extforge_verifiers.artifact import Limits
     from extforge_verifiers.checking import Requirement
 
 __all__ = ["claimed_path", "read_result", "verify_result"]
 
+_CLOCK_SLACK = 2.0  # seconds: FAT and ZIP keep times in steps of two
+_MOST_ENDS = 20  # places tried as the end of `data`
 _LONGEST = 4 << 20  # characters of a result in text form
 _FIELDS: dict[str, tuple[type, ...]] = {
     "success": (bool,),
@@ -61,7 +66,11 @@ def read_result(value: Any) -> dict[str, Any] | None:
 
 def _parse_text(text: str) -> Any:
     text = text.strip()
-    if len(text) > _LONGEST or text[:1] not in ("{", "["):
+    if len(text) > _LONGEST:
+        return None
+    if text.startswith("success="):
+        return _parse_output(text)
+    if text[:1] not in ("{", "["):
         return None
     try:
         return json.loads(text)
@@ -73,6 +82,27 @@ def _parse_text(text: str) -> Any:
         return None
 
 
+def _parse_output(text: str) -> dict[str, Any] | None:
+    """Read what pydantic writes for `str(ToolOutput(...))`; where `data` ends, only trying tells."""
+    match = re.match(r"success=(True|False) data=", text)
+    if match is None:
+        return None
+    rest = text[match.end() :]
+    position = len(rest)
+    for _ in range(_MOST_ENDS):
+        position = rest.rfind(" error=", 0, position)
+        if position < 0:
+            break
+        try:
+            data = ast.literal_eval(rest[:position])
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        error = rest[position + len(" error=") :].partition(" extracted_content=")[0]
+        error = "" if error == "None" else error.strip("'\"")
+        return {"success": match[1] == "True", "data": data, "error": error}
+    return None
+
+
 def claimed_path(result: dict[str, Any]) -> str | None:
     """Return the path of the file that a result claims, or None when it claims none."""
     for key in ("absolute_path", "path", "output_path", "file_path"):
@@ -81,14 +111,19 @@ def claimed_path(result: dict[str, Any]) -> str | None:
     return None
 
 
-def verify_result(
+def verify_result(  # noqa: PLR0913 -- independent options, all by keyword
     value: Any,
     *,
     root: str,
     format: str | None = None,  # noqa: A002 -- the word that users know
     requirements: Iterable[Requirement] = (),
+    keys: Iterable[str] = (),
     fields: Iterable[str] = (),
     label: str = "result",
+    since: float | None = None,
+    moved: bool = False,
+    limits: Limits | None = None,
+    deep: bool = False,
 ) -> Report:
     """Return what is true and what is not in a tool's result.
 
@@ -97,8 +132,13 @@ def verify_result(
         root: the folder that claimed paths must lie in, and that relative ones start from.
         format: the format that the tool is supposed to make.
         requirements: bounds on the file's facts.
+        keys: JSON Pointers that a JSON file must have.
         fields: fields that the result must have.
         label: what to call the result in the report.
+        since: when the call began, in seconds since the epoch; an older file was not made by it.
+        moved: the files were moved since: an absolute path that is not there may stand for its relative one.
+        limits: what looking at the file may cost.
+        deep: also look with libraries.
     """
     result = read_result(value)
     if result is None:
@@ -109,9 +149,10 @@ def verify_result(
         return Report(label, "result", checked=("shape",), findings=(finding,))
     findings = list(_check_fields(result, fields, format))
     success = result.get("success")
-    path = claimed_path(result)
+    path = _moved_path(result, root) if moved else claimed_path(result)
     facts: dict[str, Any] = {"success": success}
     checked = ["shape", "fields"]
+    report: Report | None = None
     if success is False:
         if not str(result.get("error") or "").strip():
             words = "success is false, and no error says why"
@@ -131,12 +172,60 @@ def verify_result(
     else:
         checked.append("file")
         facts["claimed"] = path
-        report, more = _check_file(result, path, root, format, tuple(requirements))
+        report, more = _check_file(
+            result,
+            path,
+            root,
+            format,
+            lambda real, form: verify_artifact(
+                real,
+                form,
+                requirements=requirements,
+                keys=keys,
+                limits=limits,
+                deep=deep,
+            ),
+        )
         findings += more
         if report is not None:
             facts.update(report.facts)
+            facts["file"] = report.path
+            if since is not None:
+                findings += _check_age(report.path, path, since)
             findings += [finding.at(path=path) for finding in report.findings]
-    return Report(label, "result", tuple(checked), {}, facts, tuple(findings))
+    question = report.open_question if report is not None else ""
+    skipped = report.skipped if report is not None else {}
+    return Report(
+        label, "result", tuple(checked), skipped, facts, tuple(findings), question
+    )
+
+
+def _moved_path(result: dict[str, Any], root: str) -> str | None:
+    claimed = claimed_path(result)
+    relative = result.get("path")
+    if claimed is None or not isinstance(relative, str) or os.path.isabs(relative):
+        return claimed
+    there = os.path.join(root, relative)
+    try:
+        return (
+            claimed
+            if os.path.exists(claimed) or not os.path.exists(there)
+            else relative
+        )
+    except ValueError:  # an embedded NUL
+        return claimed
+
+
+def _check_age(real: str, path: str, since: float) -> Iterator[Finding]:
+    written = os.path.getmtime(real)
+    if written < since - _CLOCK_SLACK:
+        words = f"{path} was written {since - written:,.0f} seconds before the call that claims to have made it"
+        yield Finding(
+            "result-file-stale",
+            words,
+            where=Where(path),
+            failure_id="artifact_not_created",
+        )
 
 
 def _check_fields(
@@ -171,7 +260,7 @@ def _check_file(
     path: str,
     root: str,
     form: str | None,
-    requirements: tuple[Requirement, ...],
+    verify: Callable[[str, str | None], Report],
 ) -> tuple[Report | None, list[Finding]]:
     where = Where(path)
     real_root = os.path.realpath(root)
@@ -237,9 +326,7 @@ def _check_file(
                 failure_id="artifact_format_invalid",
             )
         )
-    report = verify_artifact(
-        real, named if named in FORMATS else None, requirements=requirements
-    )
+    report = verify(real, named if named in FORMATS else None)
     findings += _compare(result, report, where)
     return report, findings
 

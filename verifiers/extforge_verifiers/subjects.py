@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass, field
 
@@ -11,8 +10,7 @@ from extforge_verifiers.formats import format_for
 __all__ = ["KINDS", "Subject", "Walk", "find_subjects", "is_extension"]
 
 YAML_MANIFEST, JSON_MANIFEST = "harness_config.yaml", "manifest.json"
-KINDS = ("artifact", "extension", "result")
-_RESULT_LIMIT = 4 << 20  # bytes; a larger JSON file is an artifact
+KINDS = ("artifact", "extension", "result", "run")
 _SKIPPED_FOLDERS = frozenset(
     (
         ".git", ".hg", ".svn", ".extforge", ".venv", "venv", "env", "node_modules", "__pycache__", ".mypy_cache",
@@ -27,6 +25,7 @@ class Subject:
 
     path: str
     kind: str
+    records: tuple[str, ...] = ()  # of a run that is a folder
 
 
 @dataclass(slots=True)
@@ -55,9 +54,7 @@ def find_subjects(path: str) -> Walk:
     """Return what there is to verify at `path`: a file, an extension tree, or a folder with such things in it."""
     walk = Walk()
     if not os.path.isdir(path):
-        walk.subjects.append(
-            Subject(path, "result" if _is_result(path) else "artifact")
-        )
+        walk.subjects.append(Subject(path, _kind(path)))
     else:
         _walk_folder(path, walk)
     return walk
@@ -81,25 +78,14 @@ def _walk_folder(folder: str, walk: Walk) -> None:
         elif entry.is_symlink():
             walk.passed_over[entry.path] = "a symbolic link"
         elif format_for(entry.name) is not None:
-            walk.subjects.append(
-                Subject(entry.path, "result" if _is_result(entry.path) else "artifact")
-            )
+            walk.subjects.append(Subject(entry.path, _kind(entry.path)))
         else:
             walk.passed_over[entry.path] = "no checks for its suffix"
 
 
-def _is_result(path: str) -> bool:
-    """Say whether a JSON file is a tool's result: it says success and what came of it."""
-    if not path.lower().endswith(".json"):
-        return False
-    try:
-        if os.path.getsize(path) > _RESULT_LIMIT:
-            return False
-        with open(path, "rb") as stream:
-            data = stream.read()
-        value = json.loads(data) if b'"success"' in data else None
-    except (OSError, ValueError, RecursionError):
-        return False
-    if not isinstance(value, dict) or not isinstance(value.get("success"), bool):
-        return False
-    return bool(value.keys() & {"path", "absolute_path", "data", "error"})
+def _kind(path: str) -> str:
+    if not path.lower().endswith((".json", ".jsonl", ".ndjson")):
+        return "artifact"
+    from extforge_verifiers.records import recognise_record  # noqa: PLC0415 -- most files are none
+
+    return recognise_record(path) or "artifact"

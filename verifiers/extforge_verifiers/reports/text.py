@@ -19,7 +19,9 @@ _COLOURS = {
     Severity.WARNING: "33",
     Severity.INFO: "36",
 }
-_HIDDEN_FACTS = frozenset(("size_bytes", "name", "files", "refs", "python", "claimed"))
+_HIDDEN_FACTS = frozenset(
+    ("size_bytes", "name", "files", "refs", "python", "file", "claims")
+)
 
 
 def render(reports: Sequence[Report], *, colour: bool = False) -> str:
@@ -49,6 +51,10 @@ def _report_lines(report: Report, *, colour: bool) -> Iterator[str]:
         if key not in _HIDDEN_FACTS and value != []
     )
     yield f"{_paint(f'{verdict:<12}', report.verdict, colour=colour)} {printable(report.path)} ({report.kind}{f'; {facts}' if facts else ''})"
+    for claim in report.facts.get("claims", []):
+        verdict = Verdict(claim["verdict"])
+        word = _paint(f"{verdict.value:<12}", verdict, colour=colour)
+        yield f"    {word} {printable(claim['path'])} (claimed by {printable(claim['by'])}, {printable(claim['where'])})"
     for finding in report.findings:
         yield from (
             f"    {line}" for line in finding_lines(finding, report.path, colour=colour)
