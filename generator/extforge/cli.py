@@ -23,6 +23,7 @@ EXIT_GOOD, EXIT_BAD, EXIT_USAGE, EXIT_MISSING, EXIT_BUG, EXIT_INTERRUPTED = (0, 
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 FORMAT = click.Choice(("text", "json"))
+REPORT_FORMAT = click.Choice(("text", "json", "sarif", "junit", "github", "markdown", "html"))
 
 
 class Examples(click.Command):
@@ -134,27 +135,27 @@ def plan_options(function: Callable[..., None]) -> Callable[..., None]:
         type=click.Path(exists=True, file_okay=False),
         help="A folder of community skills that designs may name. Repeatable.",
     )(function)
-    function = click.option(
+    return click.option(
         "--max-designs",
         type=click.IntRange(1, 100_000),
         default=10,
         show_default=True,
         help="How many designs a plan may have.",
     )(function)
-    return click.argument("plan")(function)
 
 
 @main.command(
     cls=Examples,
     examples=["extforge check my.plan.yaml", "extforge check my.plan.yaml --explain", "some-model | extforge check -"],
 )
+@click.argument("plans", nargs=-1, required=True, metavar="PLAN...")
 @plan_options
 @click.option("--into", type=click.Path(file_okay=False), help="A target whose extensions the plan may build on.")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option("--explain", is_flag=True, help="Print every choice that was derived, and why.")
 @output_options
 def check(
-    plan: str,
+    plans: tuple[str, ...],
     into: str | None,
     max_designs: int,
     skills_from: tuple[str, ...],
@@ -163,24 +164,33 @@ def check(
     form: str,
     as_json: bool,
 ) -> None:
-    """Find every problem in PLAN: a file, a folder with *.plan.yaml, or - for standard input."""
-    checked = read_plan(plan, into, max_designs, skills_from)
-    bad = bool(checked.errors) or (strict and bool(checked.findings))
-    if as_json or form == "json":
-        print_plan_json(checked, bad=bad)
-    else:
-        print_findings(checked.findings)
-        if explain:
-            print_choices(checked)
-        warnings = len(checked.findings) - len(checked.errors)
-        if checked.errors:
-            click.echo(f"{checked.label}: {_count(len(checked.errors), 'error')}, {_count(warnings, 'warning')}")
+    """Find every problem in each PLAN: a file, a folder with *.plan.yaml, or - for standard input."""
+    machine = as_json or form == "json"
+    if machine and len(plans) > 1:
+        raise click.UsageError("--json speaks of one PLAN")
+    codes = []
+    for plan in plans:
+        checked = read_plan(plan, into, max_designs, skills_from)
+        bad = bool(checked.errors) or (strict and bool(checked.findings))
+        if machine:
+            print_plan_json(checked, bad=bad)
         else:
-            names = ", ".join(blueprint.name for blueprint in checked.blueprints)
-            click.echo(
-                f"{checked.label}: {_count(len(checked.blueprints), 'design')}, {_count(warnings, 'warning')}: {names}"
-            )
-    sys.exit(_plan_exit(checked, bad=bad))
+            print_plan(checked, explain=explain)
+        codes.append(_plan_exit(checked, bad=bad))
+    sys.exit(max(codes))
+
+
+def print_plan(checked: CheckedPlan, *, explain: bool) -> None:
+    """Write what is wrong with a plan, and one line on what is in it."""
+    print_findings(checked.findings)
+    if explain:
+        print_choices(checked)
+    warnings = _count(len(checked.findings) - len(checked.errors), "warning")
+    if checked.errors:
+        click.echo(f"{checked.label}: {_count(len(checked.errors), 'error')}, {warnings}")
+    else:
+        names = ", ".join(blueprint.name for blueprint in checked.blueprints)
+        click.echo(f"{checked.label}: {_count(len(checked.blueprints), 'design')}, {warnings}: {names}")
 
 
 def _plan_exit(checked: CheckedPlan, *, bad: bool) -> int:
@@ -260,6 +270,7 @@ def _count(number: int, word: str) -> str:
         "extforge generate my.plan.yaml --into . --only quarterly_deck --dry-run",
     ],
 )
+@click.argument("plan")
 @plan_options
 @click.option("--into", required=True, type=click.Path(file_okay=False), help="The folder to generate into.")
 @click.option("--only", metavar="NAME", help="Generate one extension, and the constraints it depends on.")
@@ -350,6 +361,7 @@ def loading_lines(target: str, roots: Sequence[str]) -> str:
     examples=[
         "extforge verify report.pptx --require 'slides>=3'",
         "extforge verify out/ --format json -o report.json",
+        "extforge verify out/ --deep --format html -o report.html",
         "extforge verify transcript.jsonl --claims --root out/",
         "extforge verify openjiuwen/extensions/harness/quarterly_deck --host",
     ],
@@ -380,9 +392,10 @@ def loading_lines(target: str, roots: Sequence[str]) -> str:
 @click.option("--host", is_flag=True, help="Also load and run extension trees in the real openJiuwen. Runs their code.")
 @click.option("--python", metavar="PY", help="A Python that has openJiuwen, for --host.")
 @click.option("--timeout", type=click.FloatRange(0.1), help="Seconds one file, or the host run, may take.")
-@click.option("-v", "--verbose", is_flag=True, help="List what was passed over.")
+@click.option("-v", "--verbose", is_flag=True, help="List what was passed over, and mere facts.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write the report to this file.")
-@output_options
+@click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
+@click.option("--format", "form", type=REPORT_FORMAT, default="text", help="How to print the report.")
 def verify(paths: tuple[str, ...], output: str | None, verbose: bool, form: str, as_json: bool, **options: Any) -> None:
     """Say whether each of PATHS is what it claims to be: files, folders, extension trees, tool results."""
     from extforge.verifying import Options, verify_paths
@@ -393,13 +406,15 @@ def verify(paths: tuple[str, ...], output: str | None, verbose: bool, form: str,
         outcome = verify_paths(paths, Options.of(**options))
     except ValueError as exc:
         raise click.UsageError(str(exc)) from None
-    if as_json or form == "json":
-        emit(renderer("json")(outcome.reports), output)
-    else:
+    if form == "text" and not as_json:
         from extforge_verifiers.reports.text import render
 
         colour = output is None and colour_wanted(sys.stdout)
-        emit(render(outcome.reports, colour=colour), output)
+        emit(render(outcome.reports, colour=colour, verbose=verbose), output)
+    else:
+        from extforge.explaining import describe
+
+        emit(renderer("json" if as_json else form)(outcome.reports, describe=describe), output)
     if outcome.passed_over:
         tell(f"passed over: {_count(len(outcome.passed_over), 'path')}{'' if verbose else ' (-v lists them)'}")
         if verbose:

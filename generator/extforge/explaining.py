@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import difflib
 import re
+from functools import cache
 
 from extforge.resources import CODES, shipped
 
-__all__ = ["explain_code", "read_sections"]
+__all__ = ["describe", "explain_code", "read_sections"]
 
 
 def read_sections() -> dict[str, str]:
@@ -16,6 +17,17 @@ def read_sections() -> dict[str, str]:
     parts = re.split(r"^### `([a-z0-9-]+)`\n", text, flags=re.MULTILINE)
     bodies = (re.split(r"^## ", body, maxsplit=1, flags=re.MULTILINE)[0].strip() for body in parts[2::2])
     return dict(zip(parts[1::2], bodies, strict=True))
+
+
+def describe(code: str) -> str:
+    """Return in one paragraph what a code means, without its severity."""
+    first = _sections().get(code, code).partition("\n\n")[0]
+    return " ".join(first.partition(": ")[2].replace("`", "").split())
+
+
+@cache
+def _sections() -> dict[str, str]:
+    return read_sections()
 
 
 def explain_code(code: str) -> str:

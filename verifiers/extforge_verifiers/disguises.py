@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from extforge_verifiers.findings import Finding, Where
+from extforge_verifiers.findings import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -172,11 +172,11 @@ def check_disguise(artifact: Artifact, expected: str) -> Iterator[Finding]:
     if found is not None:
         found = _look_further(artifact, found)
     named = artifact.suffix or "without a suffix"
+    kind = artifact.suffix.lstrip(".").upper() or expected.upper()
     if artifact.size == 0:
         yield Finding(
             "artifact-empty",
             "the file is empty (0 bytes)",
-            where=Where(offset=0),
             failure_id="artifact_format_invalid",
         )
     elif found is not None and found.format == "encrypted":
@@ -191,14 +191,12 @@ def check_disguise(artifact: Artifact, expected: str) -> Iterator[Finding]:
             yield Finding(
                 "artifact-placeholder",
                 f"named {named}, but it is {found.words}",
-                where=Where(offset=0),
-                fix=f"write real {expected.upper()} bytes, or name the file for what it is",
+                fix=f"write real {kind} bytes, or name the file for what it is",
                 failure_id="artifact_placeholder_output",
             )
         else:
             yield Finding(
                 "artifact-other-format",
                 f"named {named}, but it is {found.words}",
-                where=Where(offset=0),
                 failure_id="artifact_format_invalid",
             )

@@ -57,13 +57,13 @@ def check_document(artifact: Artifact) -> Iterator[Finding]:
     except pikepdf.PasswordError as exc:
         raise Undetermined("the document needs a password") from exc
     except (pikepdf.PdfError, ValueError, RuntimeError) as exc:
-        yield invalid("pdf-unreadable", f"cannot be opened: {exc}")
+        yield invalid("pdf-unreadable", f"cannot be opened: {_reason(exc)}")
         return
     with document:
         try:
             pages = len(document.pages)
         except (pikepdf.PdfError, ValueError, RuntimeError) as exc:
-            yield invalid("pdf-no-pages", f"its pages cannot be found: {exc}")
+            yield invalid("pdf-no-pages", f"its pages cannot be found: {_reason(exc)}")
             return
         artifact.facts["pages"] = pages
         artifact.facts["encrypted"] = document.is_encrypted
@@ -73,12 +73,15 @@ def check_document(artifact: Artifact) -> Iterator[Finding]:
         yield from _check_streams(artifact, document)
         yield from _check_ink(artifact, document)
         repaired = list(
-            dict.fromkeys(
-                str(item).rpartition(": ")[2] for item in document.get_warnings()
-            )
+            dict.fromkeys(_reason(item) for item in document.get_warnings())
         )
         for words in repaired[:_MOST]:
             yield warning("pdf-repaired", f"repaired on opening: {words}")
+
+
+def _reason(message: object) -> str:
+    """Return what qpdf says without the stream's Python name before it."""
+    return str(message).rpartition(": ")[2]
 
 
 def _check_streams(artifact: Artifact, document: Any) -> Iterator[Finding]:
@@ -105,7 +108,7 @@ def _check_streams(artifact: Artifact, document: Any) -> Iterator[Finding]:
                 data = base64.a85decode(data.strip().removesuffix(b"~>"))
             complete = _inflates(artifact, data)
         except (pikepdf.PdfError, RuntimeError, ValueError, zlib.error) as exc:
-            complete, reason = False, str(exc)
+            complete, reason = False, _reason(exc)
         else:
             reason = "it ends too early"
         if not complete:
@@ -145,7 +148,7 @@ def _check_ink(artifact: Artifact, document: Any) -> Iterator[Finding]:
         except (pikepdf.PdfError, RuntimeError, ValueError) as exc:
             yield warning(
                 "pdf-page-unreadable",
-                f"page {number}: its content cannot be read: {exc}",
+                f"page {number}: its content cannot be read: {_reason(exc)}",
             )
             continue
         if not operators & _INK and "/Annots" not in page.obj:

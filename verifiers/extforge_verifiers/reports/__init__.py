@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from extforge_verifiers.findings import Report
 
-    Renderer = Callable[[Sequence[Report]], str]
+    class Renderer(Protocol):
+        """Returns reports as text; `describe` explains a code, where the format has a place for that."""
+
+        def __call__(
+            self,
+            reports: Sequence[Report],
+            *,
+            describe: Callable[[str], str] | None = None,
+        ) -> str: ...
+
 
 __all__ = ["RENDERERS", "renderer"]
 
@@ -18,6 +27,11 @@ __all__ = ["RENDERERS", "renderer"]
 RENDERERS: dict[str, str] = {
     "text": "extforge_verifiers.reports.text",
     "json": "extforge_verifiers.reports.json",
+    "sarif": "extforge_verifiers.reports.sarif",
+    "junit": "extforge_verifiers.reports.junit",
+    "github": "extforge_verifiers.reports.github",
+    "markdown": "extforge_verifiers.reports.markdown",
+    "html": "extforge_verifiers.reports.html",
 }
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from extforge_verifiers.findings import Finding, Report, Severity, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -17,6 +17,7 @@ __all__ = [
     "render",
     "report_data",
     "report_schema",
+    "version",
 ]
 
 SCHEMA_VERSION = "extforge.report.v1"
@@ -61,11 +62,25 @@ def report_data(report: Report) -> dict[str, Any]:
         "skipped": report.skipped,
         "facts": report.facts,
         "findings": [finding_data(finding) for finding in report.findings],
+        **({"open_question": report.open_question} if report.open_question else {}),
     }
 
 
-def render(reports: Sequence[Report]) -> str:
+def version() -> str:
+    """Return the version of extforge that is installed."""
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 -- slow to import
+
+    try:
+        return version("extforge")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def render(
+    reports: Sequence[Report], *, describe: Callable[[str], str] | None = None
+) -> str:
     """Return all reports as one JSON text."""
+    del describe
     data = {
         "schema_version": SCHEMA_VERSION,
         "verdict": overall(reports).value,
@@ -123,6 +138,7 @@ def report_schema() -> dict[str, Any]:
             "skipped": {"type": "object", "additionalProperties": text},
             "facts": {"type": "object"},
             "findings": {"type": "array", "items": {"$ref": "#/$defs/finding"}},
+            "open_question": text,
         },
     }
     return {

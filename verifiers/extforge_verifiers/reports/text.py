@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from extforge_verifiers.findings import Finding, Report, Severity, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["finding_lines", "render"]
+__all__ = ["finding_lines", "printable", "render", "shown_facts", "summary"]
 
 _COLOURS = {
     Verdict.PASS: "32",
@@ -24,11 +24,27 @@ _HIDDEN_FACTS = frozenset(
 )
 
 
-def render(reports: Sequence[Report], *, colour: bool = False) -> str:
-    """Return one block per report: verdict, path, facts, then the findings."""
+def render(
+    reports: Sequence[Report],
+    *,
+    colour: bool = False,
+    verbose: bool = False,
+    describe: Callable[[str], str] | None = None,
+) -> str:
+    """Return one block per report: verdict, path, facts, then the findings; mere facts only when verbose."""
+    del describe
     lines = [
-        line for report in reports for line in _report_lines(report, colour=colour)
+        line
+        for report in reports
+        for line in _report_lines(report, colour=colour, verbose=verbose)
     ]
+    if len(reports) > 1:
+        lines += ["", summary(reports)]
+    return "\n".join(lines)
+
+
+def summary(reports: Sequence[Report]) -> str:
+    """Return how many passed, failed, and could not be judged."""
     counts = {
         verdict: sum(r.verdict is verdict for r in reports) for verdict in Verdict
     }
@@ -37,28 +53,37 @@ def render(reports: Sequence[Report], *, colour: bool = False) -> str:
         Verdict.FAIL: "failed",
         Verdict.UNDETERMINED: "undetermined",
     }
-    summary = ", ".join(f"{counts[v]} {words[v]}" for v in Verdict if counts[v])
-    if len(reports) > 1:
-        lines += ["", summary]
-    return "\n".join(lines)
+    return ", ".join(f"{counts[v]} {words[v]}" for v in Verdict if counts[v])
 
 
-def _report_lines(report: Report, *, colour: bool) -> Iterator[str]:
-    verdict = report.verdict.value.upper()
-    facts = ", ".join(
+def shown_facts(report: Report) -> str:
+    """Return what is worth a person's time among the facts."""
+    return ", ".join(
         f"{key}: {value}"
         for key, value in report.facts.items()
         if key not in _HIDDEN_FACTS and value != []
     )
-    yield f"{_paint(f'{verdict:<12}', report.verdict, colour=colour)} {printable(report.path)} ({report.kind}{f'; {facts}' if facts else ''})"
+
+
+def _report_lines(report: Report, *, colour: bool, verbose: bool) -> Iterator[str]:
+    verdict = report.verdict.value.upper()
+    facts = shown_facts(report)
+    yield f"{_paint(f'{verdict:<12}', report.verdict, colour=colour)} {printable(report.path)} ({report.kind}{f'; {printable(facts)}' if facts else ''})"
     for claim in report.facts.get("claims", []):
         verdict = Verdict(claim["verdict"])
         word = _paint(f"{verdict.value:<12}", verdict, colour=colour)
         yield f"    {word} {printable(claim['path'])} (claimed by {printable(claim['by'])}, {printable(claim['where'])})"
     for finding in report.findings:
+        if finding.severity is Severity.INFO and not verbose:
+            continue
         yield from (
             f"    {line}" for line in finding_lines(finding, report.path, colour=colour)
         )
+    if (
+        report.verdict is Verdict.UNDETERMINED
+        and report.open_question not in report.skipped.values()
+    ):
+        yield f"    undetermined: {printable(report.open_question)}"
     if report.verdict is not Verdict.FAIL:  # there the errors say why the rest was left
         yield from (
             f"    not checked: {printable(name)}: {printable(reason)}"
