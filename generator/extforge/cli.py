@@ -392,6 +392,7 @@ def loading_lines(target: str, roots: Sequence[str]) -> str:
 @click.option("--host", is_flag=True, help="Also load and run extension trees in the real openJiuwen. Runs their code.")
 @click.option("--python", metavar="PY", help="A Python that has openJiuwen, for --host.")
 @click.option("--timeout", type=click.FloatRange(0.1), help="Seconds one file, or the host run, may take.")
+@click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="How many processes verify.")
 @click.option("-v", "--verbose", is_flag=True, help="List what was passed over, and mere facts.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write the report to this file.")
 @click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
@@ -403,24 +404,35 @@ def verify(paths: tuple[str, ...], output: str | None, verbose: bool, form: str,
     from extforge_verifiers.reports import renderer
 
     try:
-        outcome = verify_paths(paths, Options.of(**options))
+        outcome = verify_paths(paths, Options.of(**options), show_progress if sys.stderr.isatty() else None)
     except ValueError as exc:
         raise click.UsageError(str(exc)) from None
     if form == "text" and not as_json:
         from extforge_verifiers.reports.text import render
 
         colour = output is None and colour_wanted(sys.stdout)
-        emit(render(outcome.reports, colour=colour, verbose=verbose), output)
+        emit(render(outcome.reports, colour=colour, verbose=verbose, partial=outcome.partial), output)
     else:
         from extforge.explaining import describe
 
-        emit(renderer("json" if as_json else form)(outcome.reports, describe=describe), output)
+        render_as = renderer("json" if as_json else form)
+        emit(render_as(outcome.reports, describe=describe, partial=outcome.partial), output)
     if outcome.passed_over:
         tell(f"passed over: {_count(len(outcome.passed_over), 'path')}{'' if verbose else ' (-v lists them)'}")
         if verbose:
             for path, reason in outcome.passed_over.items():
                 tell(f"  {path}: {reason}")
+    if outcome.partial:
+        tell("interrupted")
+        sys.exit(EXIT_INTERRUPTED)
     sys.exit(EXIT_GOOD if all(r.verdict is Verdict.PASS for r in outcome.reports) else EXIT_BAD)
+
+
+def show_progress(done: int, total: int) -> None:
+    """Keep a person at a terminal informed; nothing stays on the screen."""
+    if total >= 20:
+        end = f"\r{' ' * 40}\r" if done == total else ""
+        click.echo(f"\rverified {done} of {total}{end}", nl=False, err=True)
 
 
 # --------------------------------------------------------------------------- demo

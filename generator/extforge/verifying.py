@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from extforge_verifiers.artifact import Limits
@@ -14,6 +15,8 @@ from extforge_verifiers.subjects import KINDS, Subject, Walk, find_subjects
 from extforge_verifiers.verify import verify_artifact
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from extforge_verifiers.runs import Contract
 
 __all__ = ["Options", "Outcome", "verify_paths"]
@@ -34,6 +37,7 @@ class Options:
     host: bool = False
     python: str | None = None
     timeout: float | None = None
+    jobs: int = 1
 
     @classmethod
     def of(cls, requirements: tuple[str, ...] = (), **rest: Any) -> Options:
@@ -47,10 +51,15 @@ class Outcome:
 
     reports: list[Report] = field(default_factory=list)
     passed_over: dict[str, str] = field(default_factory=dict)
+    partial: bool = False  # it was interrupted
 
 
-def verify_paths(paths: tuple[str, ...], options: Options) -> Outcome:
-    """Return a report per subject, in the order of the paths.
+def verify_paths(
+    paths: tuple[str, ...], options: Options, progress: Callable[[int, int], None] | None = None
+) -> Outcome:
+    """Return a report per subject, in the order of the paths; when interrupted, those that are done.
+
+    `progress` is told how many of how many are done.
 
     Raises:
         ValueError: when the options do not fit together.
@@ -59,17 +68,21 @@ def verify_paths(paths: tuple[str, ...], options: Options) -> Outcome:
     _check_options(paths, options)
     contracts = _contracts(options.plan) if options.plan else []
     outcome = Outcome()
-    trees: list[str] = []
+    found: list[Subject] = []
     for path in paths:
         walk = _subjects(path, options)
         outcome.passed_over.update(walk.passed_over)
-        if not walk.subjects:
-            reason = f"nothing to verify in it ({len(walk.passed_over)} paths passed over)"
-            outcome.reports.append(Report(path, "folder", skipped={"*": reason}))
-        for subject in walk.subjects:
-            outcome.reports.append(_verify(subject, options, contracts))
-            if subject.kind == "extension":
-                trees.append(subject.path)
+        nothing = Subject(path, "folder", reason=f"nothing to verify in it ({len(walk.passed_over)} paths passed over)")
+        found += walk.subjects or [nothing]
+    try:
+        for report in _reports(found, options, contracts):
+            outcome.reports.append(report)
+            if progress is not None:
+                progress(len(outcome.reports), len(found))
+    except KeyboardInterrupt:
+        outcome.partial = True
+        return outcome
+    trees = [subject.path for subject in found if subject.kind == "extension"]
     if contracts and not any(report.kind == "run" for report in outcome.reports):
         outcome.reports += _absent(contracts, outcome.reports, str(options.plan))
     if options.host:
@@ -98,6 +111,24 @@ def _subjects(path: str, options: Options) -> Walk:
         return Walk([Subject(path, "run", tuple(s.path for s in records))] if records else [])
     kind = options.as_kind if options.as_kind in KINDS else "artifact"
     return Walk([Subject(path, kind)])
+
+
+def _reports(subjects: list[Subject], options: Options, contracts: list[Contract]) -> Iterator[Report]:
+    verify = partial(_verify, options=options, contracts=contracts)
+    if options.jobs == 1 and not options.deep:
+        yield from map(verify, subjects)
+        return
+    # Libraries written in C can crash or hang; a process of their own takes that upon itself.
+    from extforge_verifiers.many import lost_report, map_reports  # noqa: PLC0415 -- slow to import
+
+    seconds = options.timeout or Limits().seconds
+    yield from map_reports(
+        subjects,
+        verify,
+        lambda subject, reason: lost_report(subject.path, reason, seconds=seconds),
+        jobs=min(options.jobs, len(subjects)),
+        seconds=seconds,
+    )
 
 
 def _contracts(plan: str) -> list[Contract]:
@@ -134,6 +165,8 @@ def _absent(contracts: list[Contract], reports: list[Report], plan: str) -> list
 
 
 def _verify(subject: Subject, options: Options, contracts: list[Contract]) -> Report:
+    if subject.kind == "folder":
+        return Report(subject.path, "folder", skipped={"*": subject.reason})
     if subject.kind == "extension":
         from extforge_verifiers.extensions import verify_extension  # noqa: PLC0415
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from extforge_verifiers.errors import DocumentError, VerifierError
     from extforge_verifiers.extensions import verify_extension
     from extforge_verifiers.findings import Finding, Report, Severity, Verdict, Where
+    from extforge_verifiers.many import verify_many
     from extforge_verifiers.results import verify_result
     from extforge_verifiers.runs import Contract, verify_run
     from extforge_verifiers.verify import verify_artifact
@@ -36,6 +37,7 @@ _HOMES = {
     "parse_requirement": "checking",
     "verify_artifact": "verify",
     "verify_extension": "extensions",
+    "verify_many": "many",
     "verify_result": "results",
     "verify_run": "runs",
 }
@@ -54,6 +56,7 @@ __all__ = [
     "parse_requirement",
     "verify_artifact",
     "verify_extension",
+    "verify_many",
     "verify_result",
     "verify_run",
 ]

@@ -137,6 +137,8 @@ def _guarded(check: Check, artifact: Artifact) -> Iterator[Finding]:
             f"cannot be read: {exc}",
             failure_id="artifact_not_created",
         )
+    except MemoryError:
+        yield invalid("budget-exceeded", "needs more memory than there is")
     except Exception as exc:  # noqa: BLE001 -- a bug of ours must not look like a good file, nor stop the run
         yield Finding(
             "check-crashed",

@@ -26,6 +26,7 @@ class Subject:
     path: str
     kind: str
     records: tuple[str, ...] = ()  # of a run that is a folder
+    reason: str = ""  # why there is nothing to verify
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from extforge_verifiers.artifact import Artifact, ArtifactUnreadable, Limits
 from extforge_verifiers.checking import Requirement, check_file
 from extforge_verifiers.disguises import recognise
 from extforge_verifiers.findings import Finding, Report, Severity
-from extforge_verifiers.formats import FORMATS, Format, format_for
+from extforge_verifiers.formats import FORMATS, LARGE, Format, format_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,8 +43,16 @@ def verify_artifact(
     row = _find_format(os.fspath(path), format)
     if row is None:
         return _unknown(path)
-    report = check_file(path, row.name, row.load(deep=deep), requirements, limits)
+    checks = row.load(deep=deep, size=_size(path))
+    report = check_file(path, row.name, checks, requirements, limits)
     return _check_keys(report, path, keys) if keys else report
+
+
+def _size(path: str | os.PathLike[str]) -> int:
+    try:
+        return os.path.getsize(path)
+    except (OSError, ValueError):  # checking says what is wrong
+        return 0
 
 
 def _find_format(path: str, name: str | None) -> Format | None:
@@ -95,6 +103,9 @@ def _check_keys(
         return report.with_findings(Finding("requirement-unproven", words))
     if any(f.severity is Severity.ERROR for f in report.findings):
         return report
+    if _size(path) > LARGE:
+        words = f"required keys are not looked up in more than {LARGE:,} bytes"
+        return report.with_findings(Finding("requirement-unproven", words))
     with Artifact(path) as artifact:
         try:
             value, _ = json_format.load(artifact)

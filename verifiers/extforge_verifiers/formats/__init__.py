@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     Check = Callable[[Artifact], Iterator[Finding]]
 
-__all__ = ["FORMATS", "Format", "format_for"]
+__all__ = ["FORMATS", "LARGE", "Format", "format_for"]
+
+LARGE = 32 << 20  # bytes; a value that is built from text takes ten times as much
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +34,23 @@ class Format:
     checks: tuple[str, ...]
     counts: tuple[str, ...] = ()  # the facts that a contract may set minimums for
     deep: str = ""  # "module:function" below extforge_verifiers.deep
+    large: str = (
+        ""  # the same, instead of `checks` for a file that would not fit into memory
+    )
 
-    def load(self, *, deep: bool = False) -> dict[str, Check]:
-        """Return the checks by name, importing the format's module now."""
+    def load(self, *, deep: bool = False, size: int = 0) -> dict[str, Check]:
+        """Return the checks by name for a file of so many bytes, importing the format's module now."""
+        if self.large and size > LARGE:
+            return _deep_check(self.large)
         module = import_module(f"extforge_verifiers.formats.{self.name}")
         found = {name: getattr(module, name) for name in self.checks}
-        if deep and self.deep:
-            home, _, name = self.deep.partition(":")
-            module = import_module(f"extforge_verifiers.deep.{home}")
-            found[f"deep:{name}"] = getattr(module, name)
-        return found
+        return {**found, **_deep_check(self.deep)} if deep and self.deep else found
+
+
+def _deep_check(place: str) -> dict[str, Check]:
+    home, _, name = place.partition(":")
+    module = import_module(f"extforge_verifiers.deep.{home}")
+    return {f"deep:{name}": getattr(module, name)}
 
 
 _PIXELS = "images:check_pixels"
@@ -79,7 +88,7 @@ FORMATS: dict[str, Format] = {
             ("pages",),
             "pdf:check_document",
         ),
-        Format("json", (".json",), (_TEXT,), ("records",)),
+        Format("json", (".json",), (_TEXT,), ("records",), large="streams:check_json"),
         Format("jsonl", (".jsonl", ".ndjson"), (_TEXT, "check_lines"), ("records",)),
         Format("png", (".png",), (_SIGNED, "check_chunks"), _SIZE, _PIXELS),
         Format("jpg", (".jpg", ".jpeg"), (_SIGNED, "check_segments"), _SIZE, _PIXELS),

@@ -11,7 +11,7 @@ import csv
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from extforge_verifiers.findings import invalid, warning
+from extforge_verifiers.findings import Undetermined, invalid, warning
 from extforge_verifiers.texts import check_text, lines
 
 if TYPE_CHECKING:
@@ -48,6 +48,9 @@ def check_records(artifact: Artifact) -> Iterator[Finding]:
                 if not first_odd and len(record) != next(iter(widths)):
                     first_odd = reader.line_num
     except csv.Error as exc:
+        if "field limit" in str(exc):  # a limit of Python's reader, not of the format
+            words = f"line {reader.line_num} has a field too long to read"
+            raise Undetermined(words) from exc
         yield invalid("csv-syntax", f"not CSV: {exc}", line=reader.line_num)
         return
     rows = widths.total()

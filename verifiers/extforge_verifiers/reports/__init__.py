@@ -11,13 +11,14 @@ if TYPE_CHECKING:
     from extforge_verifiers.findings import Report
 
     class Renderer(Protocol):
-        """Returns reports as text; `describe` explains a code, where the format has a place for that."""
+        """Returns reports as text; `describe` explains a code, `partial` says that some are missing."""
 
         def __call__(
             self,
             reports: Sequence[Report],
             *,
             describe: Callable[[str], str] | None = None,
+            partial: bool = False,
         ) -> str: ...
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from extforge_verifiers.findings import Finding, Report, Severity, Verdict
+from extforge_verifiers.reports.text import PARTIAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +22,10 @@ _ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 
 
 def render(
-    reports: Sequence[Report], *, describe: Callable[[str], str] | None = None
+    reports: Sequence[Report],
+    *,
+    describe: Callable[[str], str] | None = None,
+    partial: bool = False,
 ) -> str:
     """Return one workflow command per finding, and one for every subject that could not be judged."""
     del describe
@@ -33,6 +37,8 @@ def render(
         if finding.severity is severity
     ]
     lines += list(_open_lines(reports))
+    if partial:
+        lines.append(_command("warning", {"title": "partial"}, PARTIAL))
     return "\n".join(lines)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from extforge_verifiers.findings import Finding, Report, Severity, Verdict
 from extforge_verifiers.reports.json import overall, version
-from extforge_verifiers.reports.text import printable, shown_facts, summary
+from extforge_verifiers.reports.text import PARTIAL, printable, shown_facts, summary
 from extforge_verifiers.reports.thumbnails import Thumbnail, make_thumbnails
 
 if TYPE_CHECKING:
@@ -73,12 +73,16 @@ form.addEventListener('submit',function(event){event.preventDefault();});
 """.strip()
 
 
-def render(reports: Sequence[Report], *, describe: Describe = None) -> str:
+def render(
+    reports: Sequence[Report], *, describe: Describe = None, partial: bool = False
+) -> str:
     """Return a page with a summary, a card per subject with its picture, and every finding with its evidence."""
     pictures = make_thumbnails(reports)
     cards = "\n".join(_card(r, pictures.get(r.path), describe) for r in reports)
     verdict = overall(reports).value
     counts = summary(reports) or "nothing was verified"
+    if partial:
+        counts += f"; {PARTIAL}"
     page = f"""<!DOCTYPE html>
 <html lang="en">
 <head>

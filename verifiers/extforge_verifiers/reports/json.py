@@ -77,7 +77,10 @@ def version() -> str:
 
 
 def render(
-    reports: Sequence[Report], *, describe: Callable[[str], str] | None = None
+    reports: Sequence[Report],
+    *,
+    describe: Callable[[str], str] | None = None,
+    partial: bool = False,
 ) -> str:
     """Return all reports as one JSON text."""
     del describe
@@ -85,6 +88,7 @@ def render(
         "schema_version": SCHEMA_VERSION,
         "verdict": overall(reports).value,
         "reports": [report_data(report) for report in reports],
+        **({"partial": True} if partial else {}),
     }
     # Surrogates (a file name that is not UTF-8) must not keep a report from being written.
     text = json.dumps(data, ensure_ascii=False, indent=2)
@@ -151,6 +155,7 @@ def report_schema() -> dict[str, Any]:
             "schema_version": {"const": SCHEMA_VERSION},
             "verdict": verdict,
             "reports": {"type": "array", "items": {"$ref": "#/$defs/report"}},
+            "partial": {"type": "boolean"},
         },
         "$defs": {"finding": finding, "report": report},
     }

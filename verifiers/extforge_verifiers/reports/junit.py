@@ -19,7 +19,10 @@ _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 
 
 def render(
-    reports: Sequence[Report], *, describe: Callable[[str], str] | None = None
+    reports: Sequence[Report],
+    *,
+    describe: Callable[[str], str] | None = None,
+    partial: bool = False,
 ) -> str:
     """Return all reports as one test suite: errors fail, what could not be judged is an error of the run."""
     del describe
@@ -32,6 +35,9 @@ def render(
     numbers = {key: str(value) for key, value in counts.items()}
     suites = ET.Element("testsuites", {"name": "extforge verify", **numbers})
     suite = ET.SubElement(suites, "testsuite", {"name": "extforge verify", **numbers})
+    if partial:
+        properties = ET.SubElement(suite, "properties")
+        ET.SubElement(properties, "property", {"name": "partial", "value": "true"})
     for report in reports:
         _add_case(suite, report)
     ET.indent(suites)

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from extforge_verifiers.findings import Finding, Report, Severity, Verdict
-from extforge_verifiers.reports.text import printable, shown_facts, summary
+from extforge_verifiers.reports.text import PARTIAL, printable, shown_facts, summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -22,11 +22,16 @@ _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~&$])")
 
 
 def render(
-    reports: Sequence[Report], *, describe: Callable[[str], str] | None = None
+    reports: Sequence[Report],
+    *,
+    describe: Callable[[str], str] | None = None,
+    partial: bool = False,
 ) -> str:
     """Return a table of the subjects, and a list of findings under each that has some."""
     del describe
     lines = ["# extforge verify", "", summary(reports) or "nothing was verified", ""]
+    if partial:
+        lines += [f"**{PARTIAL}**", ""]
     lines += ["| verdict | subject | kind | facts |", "| --- | --- | --- | --- |"]
     lines += [
         f"| {_MARKS[r.verdict]} | {_code(r.path)} | {_text(r.kind)} | {_text(shown_facts(r))} |"

@@ -27,7 +27,10 @@ _LEVELS = {
 
 
 def render(
-    reports: Sequence[Report], *, describe: Callable[[str], str] | None = None
+    reports: Sequence[Report],
+    *,
+    describe: Callable[[str], str] | None = None,
+    partial: bool = False,
 ) -> str:
     """Return the findings of all reports as one SARIF log; `describe` gives a code's explanation."""
     results = [
@@ -49,7 +52,7 @@ def render(
             {
                 "tool": {"driver": driver},
                 "columnKind": "unicodeCodePoints",
-                "invocations": [{"executionSuccessful": True}],
+                "invocations": [{"executionSuccessful": not partial}],
                 "artifacts": [
                     {
                         "location": {"uri": _uri(path)},

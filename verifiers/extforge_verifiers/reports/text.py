@@ -9,7 +9,7 @@ from extforge_verifiers.findings import Finding, Report, Severity, Verdict
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["finding_lines", "printable", "render", "shown_facts", "summary"]
+__all__ = ["PARTIAL", "finding_lines", "printable", "render", "shown_facts", "summary"]
 
 _COLOURS = {
     Verdict.PASS: "32",
@@ -19,6 +19,7 @@ _COLOURS = {
     Severity.WARNING: "33",
     Severity.INFO: "36",
 }
+PARTIAL = "interrupted: not everything was verified"
 _HIDDEN_FACTS = frozenset(
     ("size_bytes", "name", "files", "refs", "python", "file", "claims")
 )
@@ -30,6 +31,7 @@ def render(
     colour: bool = False,
     verbose: bool = False,
     describe: Callable[[str], str] | None = None,
+    partial: bool = False,
 ) -> str:
     """Return one block per report: verdict, path, facts, then the findings; mere facts only when verbose."""
     del describe
@@ -38,6 +40,8 @@ def render(
         for report in reports
         for line in _report_lines(report, colour=colour, verbose=verbose)
     ]
+    if partial:
+        lines += ["", PARTIAL]
     if len(reports) > 1:
         lines += ["", summary(reports)]
     return "\n".join(lines)
