@@ -1,0 +1,96 @@
+"""What `check` and `generate` share: plans, read and shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from extforge.commands.printing import EXIT_BAD, EXIT_GOOD, EXIT_USAGE, emit_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from extforge.check import CheckedPlan
+
+__all__ = ["plan_exit", "plan_options", "print_choices", "print_plan_json", "read_plan"]
+
+
+def plan_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add what `check` and `generate` share."""
+    function = click.option(
+        "--skills-from",
+        multiple=True,
+        type=click.Path(exists=True, file_okay=False),
+        help="A folder of community skills that designs may name. Repeatable.",
+    )(function)
+    return click.option(
+        "--max-designs",
+        type=click.IntRange(1, 100_000),
+        default=10,
+        show_default=True,
+        help="How many designs a plan may have.",
+    )(function)
+
+
+def plan_exit(checked: CheckedPlan, *, bad: bool) -> int:
+    """A plan that cannot be read is a usage error; one that is wrong is a bad result."""
+    unreadable = any(f.code == "plan-unreadable" for f in checked.findings)
+    return EXIT_USAGE if unreadable else EXIT_BAD if bad else EXIT_GOOD
+
+
+def read_plan(plan: str, into: str | None, max_designs: int, skills_from: tuple[str, ...]) -> CheckedPlan:
+    """Return the plan, checked against what is in the target already."""
+    from extforge.check import check_plan
+    from extforge.community import read_collection
+    from extforge.generate import existing_extensions
+
+    existing = existing_extensions(into) if into else None
+    collection = read_collection(skills_from) if skills_from else None
+    return check_plan(plan, max_designs=max_designs, existing=existing, collection=collection)
+
+
+def print_choices(checked: CheckedPlan) -> None:
+    """Write what was derived for each design."""
+    from extforge_verifiers.reports.text import printable
+
+    for blueprint in checked.blueprints:
+        parts = [f"rail {r.class_name} ({r.does})" for r in blueprint.rails]
+        parts += [f"tool {t.name} ({t.does}{f' {t.format}' if t.format else ''})" for t in blueprint.tools]
+        parts += [f"skill {s.name}" for s in blueprint.skills]
+        click.echo(f"{blueprint.name} ({blueprint.design.kind}): {', '.join(parts)}")
+        for choice in blueprint.choices:
+            click.echo(printable(f"  {choice.subject}: {choice.value}  <- {choice.reason}"))
+        for path in blueprint.planned:
+            click.echo(printable(f"  to add by hand: {path}"))
+
+
+def print_plan_json(checked: CheckedPlan, *, bad: bool) -> None:
+    """Write a checked plan as JSON."""
+    from extforge_verifiers.reports.json import finding_data
+
+    designs = [
+        {
+            "extension_name": b.name,
+            "kind": b.design.kind,
+            "root": b.root,
+            "tools": [
+                {"name": t.name, "class": t.class_name, "does": t.does, "format": t.format or None} for t in b.tools
+            ],
+            "rails": [{"class": r.class_name, "does": r.does} for r in b.rails],
+            "skills": [skill.name for skill in b.skills],
+            "choices": [{"subject": c.subject, "value": c.value, "reason": c.reason} for c in b.choices],
+            "to_add_by_hand": b.planned,
+        }
+        for b in checked.blueprints
+    ]
+    emit_json(
+        "check",
+        {
+            "verdict": "fail" if bad else "pass",
+            "source": checked.label,
+            "package_name": checked.package_name,
+            "designs": designs,
+            "findings": [finding_data(finding) for finding in checked.findings],
+        },
+    )

@@ -1,0 +1,93 @@
+"""`extforge verify`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from extforge.commands.printing import EXIT_BAD, EXIT_GOOD, EXIT_INTERRUPTED, Examples, colour_wanted, count, emit, tell
+
+__all__ = ["verify"]
+
+_FORMAT = click.Choice(("text", "json", "sarif", "junit", "github", "markdown", "html"))
+
+
+@click.command(
+    cls=Examples,
+    examples=[
+        "extforge verify report.pptx --require 'slides>=3'",
+        "extforge verify out/ --format json -o report.json",
+        "extforge verify out/ --deep --format html -o report.html",
+        "extforge verify transcript.jsonl --claims --root out/",
+        "extforge verify openjiuwen/extensions/harness/quarterly_deck --host",
+    ],
+)
+@click.argument("paths", nargs=-1, required=True)
+@click.option(
+    "--as", "as_kind", metavar="FORMAT", help="Verify the one PATH as this: a format, extension, result or run."
+)
+@click.option(
+    "--root", type=click.Path(file_okay=False), help="Where claimed files must lie (default: the result's folder)."
+)
+@click.option(
+    "--require",
+    "requirements",
+    multiple=True,
+    metavar="BOUND",
+    help="A bound on a fact, such as 'slides>=3'. Repeatable.",
+)
+@click.option(
+    "--require-key", "keys", multiple=True, metavar="POINTER", help="A JSON Pointer a JSON file must have. Repeatable."
+)
+@click.option("--plan", metavar="PLAN", help="Hold the files to what the tools of this plan promise.")
+@click.option(
+    "--claims", is_flag=True, help="In run records, also hold the assistant's answer to what it says it wrote."
+)
+@click.option("--deep", is_flag=True, help="Also look inside with libraries: relations, pictures, streams, pixels.")
+@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
+@click.option("--host", is_flag=True, help="Also load and run extension trees in the real openJiuwen. Runs their code.")
+@click.option("--python", metavar="PY", help="A Python that has openJiuwen, for --host.")
+@click.option("--timeout", type=click.FloatRange(0.1), help="Seconds one file, or the host run, may take.")
+@click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="How many processes verify.")
+@click.option("-v", "--verbose", is_flag=True, help="List what was passed over, and mere facts.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write the report to this file.")
+@click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
+@click.option("--format", "form", type=_FORMAT, default="text", help="How to print the report.")
+def verify(paths: tuple[str, ...], output: str | None, verbose: bool, form: str, as_json: bool, **options: Any) -> None:
+    """Say whether each of PATHS is what it claims to be: files, folders, extension trees, tool results."""
+    from extforge.verifying import Options, verify_paths
+    from extforge_verifiers.findings import Verdict
+    from extforge_verifiers.reports import renderer
+
+    try:
+        outcome = verify_paths(paths, Options.of(**options), show_progress if sys.stderr.isatty() else None)
+    except ValueError as exc:
+        raise click.UsageError(str(exc)) from None
+    if form == "text" and not as_json:
+        from extforge_verifiers.reports.text import render
+
+        colour = output is None and colour_wanted(sys.stdout)
+        emit(render(outcome.reports, colour=colour, verbose=verbose, partial=outcome.partial), output)
+    else:
+        from extforge.explaining import describe
+
+        render_as = renderer("json" if as_json else form)
+        emit(render_as(outcome.reports, describe=describe, partial=outcome.partial), output)
+    if outcome.passed_over:
+        tell(f"passed over: {count(len(outcome.passed_over), 'path')}{'' if verbose else ' (-v lists them)'}")
+        if verbose:
+            for path, reason in outcome.passed_over.items():
+                tell(f"  {path}: {reason}")
+    if outcome.partial:
+        tell("interrupted")
+        sys.exit(EXIT_INTERRUPTED)
+    sys.exit(EXIT_GOOD if all(r.verdict is Verdict.PASS for r in outcome.reports) else EXIT_BAD)
+
+
+def show_progress(done: int, total: int) -> None:
+    """Keep a person at a terminal informed; nothing stays on the screen."""
+    if total >= 20:
+        end = f"\r{' ' * 40}\r" if done == total else ""
+        click.echo(f"\rverified {done} of {total}{end}", nl=False, err=True)
