@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["CHUNK", "Artifact", "ArtifactUnreadable", "BudgetExceeded", "Limits"]
 
 CHUNK = 1 << 18  # bytes per read
+_SMALL = 4 << 20  # bytes of a file that is read once, and then looked at in memory
 
 
 class ArtifactUnreadable(Exception):
@@ -66,6 +67,10 @@ class Artifact:
         self._deadline = time.monotonic() + self.limits.seconds
         self.stream: BinaryIO = io.BytesIO(data) if data is not None else self._open()
         self.size = self.stream.seek(0, os.SEEK_END)
+        if data is None and self.size <= _SMALL:
+            with self.stream as file:
+                file.seek(0)
+                self.stream = io.BytesIO(file.read())
 
     def _open(self) -> BinaryIO:
         # O_NONBLOCK: opening a FIFO that nobody writes to would hang for ever.

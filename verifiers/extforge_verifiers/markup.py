@@ -43,29 +43,24 @@ def local_name(name: str) -> str:
 
 
 def scan(
-    chunks: Iterable[bytes],
+    source: bytes | Iterable[bytes],
     on_start: Callable[[str, dict[str, str]], None] | None = None,
     on_text: Callable[[str], None] | None = None,
     on_end: Callable[[str], None] | None = None,
     *,
     doctype: bool = False,
 ) -> None:
-    """Parse `chunks` as one document, calling the handlers as elements, text and ends come by.
+    """Parse a document, whole or in pieces, calling the handlers as elements, text and ends come by.
 
     Raises:
         MarkupError: where the document stops being well-formed.
         DoctypeRefused: at a DOCTYPE; with `doctype=True` only at one that declares an entity.
     """
     parser = expat.ParserCreate(namespace_separator=SEPARATOR)
-
-    def refuse(*_: object) -> None:
-        words = "it declares an entity" if doctype else "DOCTYPE is not allowed here"
-        raise DoctypeRefused(words, *_position(parser))
-
     if doctype:
-        parser.EntityDeclHandler = refuse
+        parser.EntityDeclHandler = _refuse_entity
     else:
-        parser.StartDoctypeDeclHandler = refuse
+        parser.StartDoctypeDeclHandler = _refuse_doctype
     if on_start is not None:
         parser.StartElementHandler = on_start
     if on_text is not None:
@@ -74,9 +69,14 @@ def scan(
     if on_end is not None:
         parser.EndElementHandler = on_end
     try:
-        for chunk in chunks:
-            parser.Parse(chunk, False)  # noqa: FBT003 -- expat takes no keywords
+        if isinstance(source, bytes):
+            parser.Parse(source, True)  # noqa: FBT003 -- expat takes no keywords
+            return
+        for piece in source:
+            parser.Parse(piece, False)  # noqa: FBT003
         parser.Parse(b"", True)  # noqa: FBT003
+    except _Refused as exc:
+        raise DoctypeRefused(str(exc), *_position(parser)) from None
     except expat.ExpatError as exc:
         raise MarkupError(
             expat.ErrorString(exc.code), exc.lineno, exc.offset + 1
@@ -86,6 +86,18 @@ def scan(
         ValueError,
     ) as exc:  # an encoding that Python does not know, or cannot use here
         raise MarkupError(f"unusable encoding: {exc}", *_position(parser)) from exc
+
+
+class _Refused(Exception):
+    """From a handler, which does not know where the parser is."""
+
+
+def _refuse_doctype(*_: object) -> None:
+    raise _Refused("DOCTYPE is not allowed here")
+
+
+def _refuse_entity(*_: object) -> None:
+    raise _Refused("it declares an entity")
 
 
 def _position(parser: _Parser) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import posixpath
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from extforge_verifiers.archive import Archive, ArchiveUnreadable, MemberDamaged
 from extforge_verifiers.artifact import BudgetExceeded
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from extforge_verifiers.artifact import Artifact
 
-__all__ = ["Family", "Package", "Relation", "checks_for", "find_main"]
+__all__ = ["Family", "Package", "Relation", "checks_for", "find_main", "root_name"]
 
 _XML_SUFFIXES = (".xml", ".rels")  # not .vml: Office itself writes HTML-like VML
 _CONTENT_TYPES = "[Content_Types].xml"
@@ -72,16 +72,44 @@ class Package:
         on_end: Callable[[str], None] | None = None,
     ) -> bool:
         """Parse the XML part `name` with these handlers; False when it is absent or damaged."""
-        if name not in self.archive or name.lower() in self.problems:
-            return False
-        info = self.archive.names[name.lower()]
+        return self._parse(name, on_start, on_text, on_end) is not None
+
+    def content(self, name: str) -> bytes | None:
+        """Return the bytes of a sound XML part that are plain enough to be searched; None when they are not.
+
+        Plain: small, UTF-8, without comments and CDATA, so that what looks like a tag is one.
+        """
+        data = self._parse(name)
+        if not isinstance(data, bytes):
+            return None
+        data = data.removeprefix(b"\xef\xbb\xbf")
+        return data if data[:1] == b"<" and data[1:2] and b"<!" not in data else None
+
+    def _parse(self, name: str, *handlers: Any) -> bytes | Iterator[bytes] | None:
+        folded = name.lower()
+        info = self.archive.names.get(folded)
+        if info is None or folded in self.problems:
+            return None
         try:
-            scan(self.archive.stream(info), on_start, on_text, on_end)
+            data = self.archive.load(info)
+            scan(data, *handlers)
         except (MemberDamaged, MarkupError, BudgetExceeded) as exc:
-            self.problems[name.lower()] = _damage(self.archive.member_name(name), exc)
-            return False
-        self.sound.add(name.lower())
-        return True
+            self.problems[folded] = _damage(self.archive.member_name(name), exc)
+            return None
+        self.sound.add(folded)
+        return data
+
+    def root(self, name: str) -> str | None:
+        """Return the local name of an XML part's root element; None when the part is absent or damaged."""
+        if data := self.content(name):
+            return root_name(data)
+        roots: list[str] = []
+
+        def on_start(tag: str, _: dict[str, str]) -> None:
+            if not roots:
+                roots.append(local_name(tag))
+
+        return roots[0] if self.read(name, on_start) else None
 
     def content_type(self, part: str) -> str | None:
         """Return a part's content type, or None when the package does not say."""
@@ -110,6 +138,12 @@ class Package:
             for r in self.relations(part).values()
             if r.kind == kind and not r.external
         ]
+
+
+def root_name(data: bytes) -> str:
+    """Return the local name of the root element of what `Package.content` returned."""
+    match = re.search(rb"<(?:[\w.-]+:)?([\w.-]+)", data)
+    return match[1].decode("utf-8", "replace") if match else ""
 
 
 def _unquoted(name: str) -> str:
@@ -223,16 +257,10 @@ def find_main(
             member=package.main,
         )
         return
-    root: list[str] = []
-
-    def on_start(tag: str, _: dict[str, str]) -> None:
-        if not root:
-            root.append(tag)
-
-    if not package.read(package.main, on_start):
+    found = package.root(package.main)
+    if found is None:
         yield package.problems[package.main.lower()]
-    elif local_name(root[0]) != family.root:
-        found = local_name(root[0])
+    elif found != family.root:
         yield invalid(
             "ooxml-main-root",
             f"{package.main} is a <{found}>, not a <{family.root}>",
