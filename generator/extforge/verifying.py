@@ -69,12 +69,12 @@ def verify_paths(
     contracts = _contracts(options.plan) if options.plan else []
     outcome = Outcome()
     found: list[Subject] = []
-    for path in paths:
-        walk = _subjects(path, options)
-        outcome.passed_over.update(walk.passed_over)
-        nothing = Subject(path, "folder", reason=f"nothing to verify in it ({len(walk.passed_over)} paths passed over)")
-        found += walk.subjects or [nothing]
     try:
+        for path in paths:
+            walk = _subjects(path, options)
+            outcome.passed_over.update(walk.passed_over)
+            words = f"nothing to verify in it ({len(walk.passed_over)} paths passed over)"
+            found += walk.subjects or [Subject(path, "folder", reason=words)]
         for report in _reports(found, options, contracts):
             outcome.reports.append(report)
             if progress is not None:

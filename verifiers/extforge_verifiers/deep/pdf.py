@@ -94,12 +94,14 @@ def _check_streams(artifact: Artifact, document: Any) -> Iterator[Finding]:
             continue
         artifact.spend(0)
         filters = item.get("/Filter")
-        names = (
-            [str(f) for f in filters]
-            if isinstance(filters, pikepdf.Array)
-            else [str(filters)]
-        )
-        if names not in (["/FlateDecode"], ["/ASCII85Decode", "/FlateDecode"]):
+        if filters is None:
+            continue
+        # As bytes: in a damaged file a name need not be UTF-8.
+        names = [
+            name.unparse()
+            for name in (filters if isinstance(filters, pikepdf.Array) else [filters])
+        ]
+        if names not in ([b"/FlateDecode"], [b"/ASCII85Decode", b"/FlateDecode"]):
             continue
         # Not qpdf's own decoder: it overlooks a wrong checksum at the end.
         try:
