@@ -268,6 +268,24 @@ def test_the_json_form_follows_its_schema(tmp_path: Path) -> None:
     assert report["verdict"] == "fail"
 
 
+def test_chosen_warnings_fail_and_a_schema_is_held_against_json(tmp_path: Path) -> None:
+    path, schema = tmp_path / "a.json", tmp_path / "a.schema.json"
+    path.write_text("{}")
+    schema.write_text('{"required": ["id"]}')
+    assert run_cli("verify", str(path), "--fail-on", "json-hollow").returncode == 1
+    assert run_cli("verify", str(path), "--fail-on", "png-chunk").returncode == 0
+    done = run_cli("verify", str(path), "--schema", str(schema), "--jobs", "2")
+    assert (done.returncode, "'id' is a required property" in done.stdout) == (1, True), done.stdout
+    for option, value, words in (
+        ("--fail-on", "no-such-code", "no such code"),
+        ("--schema", str(path) + "x", "cannot be read"),
+    ):
+        wrong = run_cli("verify", str(path), option, value)
+        assert (wrong.returncode, words in wrong.stderr, "Traceback" in wrong.stderr) == (2, True, False), wrong.stderr
+    schema.write_text('{"type": "nonsense"}')
+    assert "not valid under any" in run_cli("verify", str(path), "--schema", str(schema)).stderr
+
+
 def test_strict_fails_on_warnings(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{"a": null}')
     assert run_cli("verify", str(tmp_path / "a.json")).returncode == 0
