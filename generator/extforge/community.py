@@ -152,10 +152,11 @@ def _files(folder: str) -> Iterator[str]:
         yield from (os.path.join(place, name) for name in sorted(names))
 
 
-def read_skill_files(folder: str) -> dict[str, bytes]:
-    """Return the files of a checked skill: path below it -> bytes."""
+def read_skill_files(folder: str) -> dict[str, tuple[bytes, bool]]:
+    """Return the files of a checked skill: path below it -> bytes, and whether they may be executed."""
     found = {}
     for path in _files(folder):
         with open(path, "rb") as stream:
-            found[os.path.relpath(path, folder).replace(os.sep, "/")] = stream.read()
+            executable = bool(os.fstat(stream.fileno()).st_mode & 0o100)
+            found[os.path.relpath(path, folder).replace(os.sep, "/")] = (stream.read(), executable)
     return found
