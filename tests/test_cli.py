@@ -150,9 +150,12 @@ def test_generate_says_where_and_how_to_load(plan: str, tmp_path: Path) -> None:
     again = run_cli("generate", plan, "--into", str(tmp_path / "out"), "--json")
     assert json.loads(again.stdout)["create"] == []
     (tmp_path / "out/openjiuwen/extensions/harness/sales_deck/harness_config.yaml").write_text("mine")
+    kept = run_cli("generate", plan, "--into", str(tmp_path / "out"))
+    assert (kept.returncode, "1 file edited by you and kept" in kept.stdout) == (0, True)
+    (tmp_path / "out/.extforge/lock.json").unlink()
     refused = run_cli("generate", plan, "--into", str(tmp_path / "out"))
     assert refused.returncode == 1
-    assert "it is not overwritten" in refused.stderr
+    assert "says something else" in refused.stderr
 
 
 def test_a_community_skill_is_copied_untouched_or_refused_never_replaced(tmp_path: Path) -> None:

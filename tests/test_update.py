@@ -226,7 +226,9 @@ def test_a_manifest_merges_by_what_it_says_and_keeps_comments(project: Project) 
     manifest = project.tree / "harness_config.yaml"
     edit(manifest, "resources:\n", "# ours: why\nresources:\n  prompts: {sections: []}  # later\n")
     text = manifest.read_text()
-    entry = "  - type: package\n    module: openjiuwen.extensions.harness.sales_deck.tools.extra\n    class: Extra\n"
+    entry = (
+        "    - type: package\n      module: openjiuwen.extensions.harness.sales_deck.tools.extra\n      class: Extra\n"
+    )
     at = text.index("  skills:\n")
     manifest.write_text(text[:at] + entry + text[at:])
     (project.tree / "tools/extra.py").write_text("")
@@ -243,6 +245,14 @@ def test_a_manifest_merges_by_what_it_says_and_keeps_comments(project: Project) 
     assert len(value["resources"]["tools"]) == 3
     assert "# ours: why" in merged
     assert "# later" in merged
+
+
+def test_a_manifest_that_is_no_yaml_any_more_is_named(project: Project) -> None:
+    project.run(DECK)
+    edit(project.tree / "harness_config.yaml", "resources:", "resources: [")
+    result = project.run(CHANGED)
+    reason = result.changes.rows[f"{ROOT}/sales_deck/harness_config.yaml"].reason
+    assert (result.applied, reason[:22]) == (False, "your edit is no YAML: ")
 
 
 def test_a_manifest_value_changed_on_both_sides_is_named(project: Project) -> None:

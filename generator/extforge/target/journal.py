@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from extforge.errors import TargetError
 from extforge.target.changes import Action, Changes
-from extforge.target.lock import IGNORE, LOCK, STATE, base_path, digest, is_inside, stray_bases
+from extforge.target.lock import IGNORE, LOCK, STATE, Lock, base_path, digest, is_inside, read_lock, stray_bases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +64,7 @@ def exclusive(target: Path) -> Iterator[None]:
                 if os.listdir(state) == ["running"]:
                     running.unlink()  # nothing was changed, and nothing of ours is here
     except OSError as exc:
-        raise TargetError(f"cannot write to {target}: {exc.strerror or exc}; nothing was changed") from exc
+        raise TargetError(f"{_words(target, exc)}; nothing was changed") from exc
     finally:
         with contextlib.suppress(OSError):
             for folder in made if not (target / LOCK).exists() else ():
@@ -122,9 +122,9 @@ def apply_changes(target: Path, staged: Staged, changes: Changes) -> None:
         _commit(target, folder, {"steps": steps})
     except OSError as exc:
         shutil.rmtree(folder, ignore_errors=True)
-        raise TargetError(f"cannot write to {target}: {exc.strerror or exc}; nothing was changed") from exc
+        raise TargetError(f"{_words(target, exc)}; nothing was changed") from exc
     _carry_out(target, steps)
-    _tidy(target, changes)
+    _tidy(target, changes.lock)
 
 
 def _prepare(target: Path, folder: Path, staged: Staged, changes: Changes) -> list[dict[str, Any]]:
@@ -208,10 +208,14 @@ def _carry_out(target: Path, steps: list[dict[str, Any]]) -> None:
                 made_folder.rmdir()
         (target / JOURNAL).unlink(missing_ok=True)
         shutil.rmtree(target / STAGING, ignore_errors=True)
-        words = exc if isinstance(exc, TargetError) else f"cannot write to {target}: {exc.strerror or exc}"
+        words = exc if isinstance(exc, TargetError) else _words(target, exc)
         raise TargetError(f"{words}; nothing was changed") from exc
     (target / JOURNAL).unlink()
     shutil.rmtree(target / STAGING, ignore_errors=True)
+
+
+def _words(target: Path, exc: OSError) -> str:
+    return f"cannot write to {exc.filename2 or exc.filename or target}: {exc.strerror or exc}"
 
 
 def _take(target: Path, number: int, step: dict[str, Any], made: list[Path]) -> None:
@@ -275,9 +279,9 @@ def _drop_empty(target: Path, folder: Path) -> None:
         folder = folder.parent
 
 
-def _tidy(target: Path, changes: Changes) -> None:
+def _tidy(target: Path, lock: Lock) -> None:
     """Remove pristine files that nothing refers to; what fails here does no harm."""
-    for path in stray_bases(target, changes.lock):
+    for path in stray_bases(target, lock):
         with contextlib.suppress(OSError):
             (target / path).unlink()
             (target / path).parent.rmdir()
@@ -291,6 +295,7 @@ def recover(target: Path) -> bool:
     """
     if not is_interrupted(target):
         shutil.rmtree(target / STAGING, ignore_errors=True)
+        _tidy(target, read_lock(target))  # it may have been killed after everything was in place
         return False
     try:
         steps = json.loads((target / JOURNAL).read_bytes())["steps"]
@@ -305,6 +310,7 @@ def recover(target: Path) -> bool:
             _take(target, number, step, [])
     (target / JOURNAL).unlink()
     shutil.rmtree(target / STAGING, ignore_errors=True)
+    _tidy(target, read_lock(target))
     return True
 
 

@@ -149,7 +149,7 @@ def merge_manifest(base: bytes, mine: bytes, new: bytes, text: Merged) -> Merged
     try:
         values = [parse_yaml(data.decode("utf-8"), MANIFEST).value for data in (base, mine, new)]
     except (DocumentError, UnicodeDecodeError) as exc:
-        return text if text.conflict else Merged(text.data, f"it cannot be read: {exc}".splitlines()[0])
+        return Merged(text.data, f"your edit is no YAML: {exc}".splitlines()[0])
     conflicts: list[str] = []
     value = _merge_value(values[0], values[1], values[2], "$", conflicts)
     if conflicts:
