@@ -77,6 +77,7 @@ def _make_run() -> Callable[..., Any]:
     if not isinstance(make, cached_property):
         return copier.run_copy
     shared: list[SandboxedEnvironment] = []
+    read: list[Any] = []
 
     class SharingWorker(Worker):  # type: ignore[misc]
         @cached_property
@@ -86,6 +87,13 @@ def _make_run() -> Callable[..., Any]:
                 _remember_strings(environment)
                 shared.append(environment)
             return shared[0]
+
+        @cached_property
+        def template(self) -> Any:
+            # Its copier.yml is read, and git asked what kind of folder it is, once.
+            if not read:
+                read.append(Worker.template.func(self))
+            return read[0]
 
         def _sync_git_index_executable_bit(self, dst_relpath: Any, src_mode: int) -> None:
             """A staging folder is in no repository."""
