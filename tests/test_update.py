@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +193,42 @@ def test_a_foreign_file_is_overwritten_only_when_it_is_named(project: Project) -
         project.run(DECK, force=frozenset(["README.md"]))
     assert project.run(DECK, force=frozenset([path])).applied
     assert (project.target / path).read_text() != "mine"
+
+
+# --------------------------------------------------------------------------- a repository
+
+
+def test_a_repository_that_builds_and_verifies_itself(project: Project, tmp_path: Path) -> None:
+    project.run(DECK, OTHER, repo=True)
+    workflow = yaml.safe_load((project.target / ".github/workflows/verify.yml").read_text())
+    runs = [step["run"] for step in workflow["jobs"]["verify"]["steps"] if "run" in step]
+    assert runs[1:] == [
+        "pip install .",
+        "extforge verify . --format github",
+        "extforge verify . --host --format github",
+    ]
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path / "dist")]
+    done = subprocess.run([*command, str(project.target)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = (tmp_path / "dist").iterdir()
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        metadata = archive.read(next(name for name in names if name.endswith("METADATA"))).decode()
+    assert f"{ROOT}/sales_deck/harness_config.yaml" in names
+    assert f"{ROOT}/invoice_pdf/tools/invoice_pdf_tool.py" in names
+    assert "Requires-Dist: python-pptx>=1.0" in metadata
+    assert run_cli("verify", str(project.target)).returncode == 0
+
+
+def test_a_repository_keeps_what_is_there_and_follows_the_plan(project: Project) -> None:
+    project.target.mkdir()
+    (project.target / "README.md").write_text("mine")
+    project.run(DECK, repo=True)
+    assert (project.target / "README.md").read_text() == "mine"
+    found = project.actions(DECK, OTHER)  # without being asked again
+    assert (found["pyproject.toml"], found["README.md"]) == ("update", "edited")
+    assert "invoice_pdf" in (project.target / "pyproject.toml").read_text()
+    assert (project.target / "README.md").read_text() == "mine"
 
 
 # --------------------------------------------------------------------------- what is no edit

@@ -12,6 +12,7 @@ from extforge.community import read_skill_files
 from extforge.errors import TargetError, TemplateError
 from extforge.reading import STDIN_LABEL
 from extforge.render import render_plan
+from extforge.repository import REPOSITORY_FILES, repository_files
 from extforge.staging import staging
 from extforge.target.changes import Changes, Scope, classify
 from extforge.target.diff import render_diff
@@ -90,6 +91,7 @@ class Options:
         conflicts: what becomes of a place that a person and we changed: `refuse` (nothing is changed anywhere),
             `inline` (markers), `mine` or `generated`.
         template: a template folder instead of the packaged one.
+        repo: also make a repository round the trees; once made, it is kept up to date.
     """
 
     only: str | None = None
@@ -98,6 +100,7 @@ class Options:
     force: frozenset[str] = frozenset()
     conflicts: str = "refuse"
     template: Path | None = None
+    repo: bool = False
 
 
 def generate(plan: CheckedPlan, into: str, options: Options | None = None) -> Generated:
@@ -120,11 +123,15 @@ def generate(plan: CheckedPlan, into: str, options: Options | None = None) -> Ge
         render_plan(blueprints, staged, options.template)
         _stage_community(blueprints, plan.collection, staged)
         check_rendered(blueprints, staged, list(existing_extensions(into)))
+        if options.repo or (options.only is None and set(REPOSITORY_FILES) & set(read_lock(target).files)):
+            for path, data in repository_files(plan.blueprints, plan.package_name, _name_of(plan.label)).items():
+                staged.write(path, data)
         scope = Scope(
             plan=_name_of(plan.label),
             roots={b.name: _record(b, plan.label) for b in blueprints},
             whole_plan=options.only is None,
             force=options.force,
+            optional=frozenset(REPOSITORY_FILES),
             conflicts=options.conflicts,
         )
         result = Generated(target, Changes(), blueprints)

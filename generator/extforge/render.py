@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from extforge.derive import Blueprint, Rail, Tool
     from extforge.staging import Staged
 
-__all__ = ["render_plan", "template_folder"]
+__all__ = ["render_plan", "requirements_of", "template_folder"]
 
 _REQUIREMENTS = {
     "pptx": ("lxml>=4.9", "python-pptx>=1.0"),
@@ -66,7 +66,7 @@ def build_context(blueprint: Blueprint, formats: Mapping[str, str]) -> dict[str,
         "name": blueprint.name,
         "version": __version__,
         "manifest": manifest_text(build_manifest(blueprint)),
-        "requirements": _requirements_text(blueprint),
+        "requirements": "".join(f"{line}\n" for line in requirements_of(blueprint)),
         "packages": layout.packages,
         "tools": [_tool_context(layout, tool) for tool in blueprint.tools],
         "rails": rails,
@@ -253,7 +253,8 @@ def _resource(prefix: str, part: Tool | Rail) -> dict[str, str]:
     return {"type": "package", "module": f"{prefix}.{part.module}", "class": part.class_name}
 
 
-def _requirements_text(blueprint: Blueprint) -> str:
+def requirements_of(blueprint: Blueprint) -> list[str]:
+    """Return the third-party packages that an extension needs, as lines of requirements.txt."""
     wanted = {line for tool in blueprint.tools for line in _REQUIREMENTS.get(tool.format, ())}
     wanted |= {line.replace(" ", "") for line in blueprint.design.requirements}
-    return "".join(f"{line}\n" for line in sorted(wanted, key=str.lower))
+    return sorted(wanted, key=str.lower)

@@ -80,6 +80,7 @@ class Scope:
     roots: Mapping[str, dict[str, str]] = field(default_factory=dict)  # name -> root, gap, plan
     whole_plan: bool = True
     force: frozenset[str] = frozenset()
+    optional: frozenset[str] = frozenset()  # what the target has of these itself stays, and keeps nothing up
     conflicts: str = "refuse"  # or inline, mine, generated
 
     def owns(self, path: str, lock: Lock) -> bool:
@@ -123,7 +124,7 @@ def classify(target: Path, staged: Staged, lock: Lock, scope: Scope) -> Changes:
             row = _judge(target, path, staged, lock.files.get(path))
         row = _settle(row, scope, lambda path=path: staged.read(path))  # type: ignore[misc]
         changes.rows[path] = row
-        if row.action is Action.REMOVED:
+        if row.action is Action.REMOVED or (row.action is Action.EDITED and path not in lock.files):
             continue  # were it to come back as it was, it would still be known
         if row.action not in (Action.CONFLICT, Action.FOREIGN):
             changes.lock.files[path] = Entry(file.sha, scope.plan)
@@ -180,6 +181,8 @@ def _settle(row: Change, scope: Scope, read_new: Callable[[], bytes]) -> Change:
         return Change(row.path, Action.UPDATE, row.before, read_new(), "forced")
     if row.path in scope.force and row.action is Action.REMOVED:
         return Change(row.path, Action.CREATE)
+    if row.action is Action.FOREIGN and row.path in scope.optional:
+        return replace(row, action=Action.EDITED)
     if row.action is not Action.CONFLICT or scope.conflicts == "refuse":
         return row
     if scope.conflicts == "mine":  # nothing there: an edit that does not fit its new name stays under the old one
