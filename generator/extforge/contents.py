@@ -242,6 +242,25 @@ _PNG = _object(
     [],
 )
 
+_CSV = _object(
+    {
+        "headers": _list({"type": "string"}, "column titles, each once", minItems=1, maxItems=500),
+        "rows": _list({"type": "array", "items": _CELL}, "one list of values per row", maxItems=100_000),
+        "delimiter": {"type": "string", "enum": [",", ";", "\t", "|"], "description": "default: a comma"},
+        "byte_order_mark": {
+            "type": "boolean",
+            "description": "begin with one, as older Excel needs for Chinese; default false",
+        },
+        "keep_formulas": {
+            "type": "boolean",
+            "description": "write texts such as =A1+B1 as they are; by default an apostrophe keeps spreadsheets "
+            "from running them",
+        },
+        **_target("csv", style=False),
+    },
+    ["headers", "rows"],
+)
+
 SCHEMAS: dict[str, Schema] = {
     "pptx": _PPTX,
     "docx": _prose("docx", template=True),
@@ -249,6 +268,7 @@ SCHEMAS: dict[str, Schema] = {
     "pdf": _prose("pdf", template=False),
     "json": _JSON,
     "png": _PNG,
+    "csv": _CSV,
 }
 
 

@@ -113,4 +113,16 @@ def _png(title: str, options: dict[str, Any]) -> dict[str, Any]:
     return {"title": title, "chart": _CHART, **size}
 
 
-_CONTENT = {"pptx": _pptx, "docx": _prose, "pdf": _prose, "xlsx": _xlsx, "json": _json, "png": _png}
+def _csv(title: str, options: dict[str, Any]) -> dict[str, Any]:
+    del title
+    more = [name for name in options.get("required_columns", []) if name not in _TABLE["headers"]]
+    rows = [[*row, *("value" for _ in more)] for row in _TABLE["rows"]]
+    headers = [*_TABLE["headers"], *more]
+    minimum = options.get("minimum", {})
+    wide = [f"Column {n}" for n in range(len(headers) + 1, minimum.get("columns", 0) + 1)]
+    rows = [[*row, *(0 for _ in wide)] for row in rows]
+    rows += [[f"Region {n}", *([0] * (len(headers) + len(wide) - 1))] for n in range(len(rows), minimum.get("records", 0))]
+    return {"headers": [*headers, *wide], "rows": rows}
+
+
+_CONTENT = {"pptx": _pptx, "docx": _prose, "pdf": _prose, "xlsx": _xlsx, "json": _json, "png": _png, "csv": _csv}
