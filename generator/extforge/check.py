@@ -408,7 +408,7 @@ def _check_derived(blueprint: Blueprint) -> Iterator[Finding]:
     yield from _check_modules(blueprint)
 
 
-SHARED_MODULES = ("artifact", "inputs", "fonts", "state", "calls", "verify")
+SHARED_MODULES = ("artifact", "calls", "drawing", "figures", "fonts", "inputs", "state", "verify")
 
 
 def _check_modules(blueprint: Blueprint) -> Iterator[Finding]:
