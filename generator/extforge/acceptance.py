@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from extforge.external import EXTERNAL
 from extforge.patterns import example
-from extforge.samples import sample_inputs
+from extforge.samples import sample_inputs, sample_values
 from extforge.serialise import manifest_text
 from extforge.skills import skill_body
 
@@ -79,6 +80,8 @@ def _tool_test(blueprint: Blueprint, tool: Tool) -> dict[str, Any]:
     test: dict[str, Any] = {"tool_name": tool.name, "query": query or f"Please use {tool.name}."}
     if inputs is not None:
         test["inputs"] = inputs
+    if given is not None and given.setup is not None:
+        test["setup"] = given.setup.model_dump(mode="json", by_alias=True, exclude_unset=True)
     test["expect"] = expect
     test["assertions"] = {"must_call_tool": True, "tool_result_success": expect["success"], "required_fields": fields}
     return test
@@ -88,6 +91,8 @@ def _inputs(blueprint: Blueprint, tool: Tool) -> dict[str, Any] | None:
     if tool.does == "artifact":
         name = f"{tool.name}{blueprint.suffix}.{tool.format}"
         return sample_inputs(tool, name, blueprint.description)
+    if tool.does in EXTERNAL:
+        return sample_values(tool.input_params)
     return {} if tool.does == "report" else None
 
 
