@@ -10,6 +10,7 @@ from extforge import __version__
 from extforge.acceptance import acceptance_text
 from extforge.bundle import BUNDLED_FORMATS, bundle
 from extforge.copying import Copier
+from extforge.external import EXTERNAL
 from extforge.rules import MODULE_PREFIX
 from extforge.serialise import json_text, manifest_text
 from extforge.skills import skill_files
@@ -89,18 +90,35 @@ class _Layout:
         self.inputs = f"tools.{name}_inputs"
         self.artifact = f"tools.{name}_artifact"
         self.fonts = f"tools.{name}_fonts"
+        self.figures = f"tools.{name}_figures"
+        self.drawing = f"tools.{name}_drawing"
+        self.network = f"tools.{name}_network"
+        self.places = f"tools.{name}_places"
         self.verify = f"{home}.{name}_verify"
         self.state = f"rails.{name}_state"
         self.calls = f"rails.{name}_calls"
+        self.screen = f"rails.{name}_screen"
         shared = []
         if blueprint.tools:
             shared.append(("inputs", self.inputs))
         if any(tool.format for tool in blueprint.tools):
             shared.append(("artifact", self.artifact))
-        if formats & {"pdf", "png"} and any(tool.format in ("pdf", "png") for tool in blueprint.tools):
+        written = {tool.format for tool in blueprint.tools}
+        if written & {"pdf", "png"}:
             shared.append(("fonts", self.fonts))
+        if written & {"png", "svg", "html"}:
+            shared.append(("figures", self.figures))
+        if written & {"svg", "html"}:
+            shared.append(("drawing", self.drawing))
+        does = {tool.does for tool in blueprint.tools}
+        if does & set(EXTERNAL):
+            shared.append(("places", self.places))
+        if "http" in does:
+            shared.append(("network", self.network))
         if blueprint.rails:
             shared.append(("calls", self.calls))
+        if any(rail.does in ("output_guard", "result_filter") for rail in blueprint.rails):
+            shared.append(("screen", self.screen))
         if any(rail.does in ("audit", "budget", "reminder") for rail in blueprint.rails):
             shared.append(("state", self.state))
         self.shared = [
@@ -121,8 +139,13 @@ class _Layout:
         targets = {
             "artifact": self.artifact,
             "calls": self.calls,
+            "drawing": self.drawing,
+            "figures": self.figures,
             "fonts": self.fonts,
             "inputs": self.inputs,
+            "network": self.network,
+            "places": self.places,
+            "screen": self.screen,
             "state": self.state,
             "verify_checking": f"{self.verify}.checking",
             "verify_findings": f"{self.verify}.findings",

@@ -3,11 +3,13 @@
 * HarnessError
   x HostMissing      -- openJiuwen, or a package that a tree requires, is not installed where it should run
   x HostFailed       -- the host process gave no answer: it crashed, or took too long
+  x SetupFailed      -- what a tool needs around it to be tried could not be made
+  x WorkFailed       -- (work.py) a work module could not be loaded, or raised
 """
 
 from __future__ import annotations
 
-__all__ = ["HarnessError", "HostFailed", "HostMissing"]
+__all__ = ["HarnessError", "HostFailed", "HostMissing", "SetupFailed"]
 
 
 class HarnessError(Exception):
@@ -27,3 +29,7 @@ class HostMissing(HarnessError):
 
 class HostFailed(HarnessError):
     """The host process gave no answer."""
+
+
+class SetupFailed(HarnessError):
+    """What a tool needs around it to be tried could not be made."""
