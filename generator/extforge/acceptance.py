@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from extforge.derive import Blueprint, Rail, Tool
 
-__all__ = ["acceptance_text", "build_acceptance"]
+__all__ = ["ACCEPTANCE_HEAD", "acceptance_text", "build_acceptance"]
 
 LONGEST_TURN = 20  # calls that one turn of an acceptance run may make
-_HEAD = """\
+ACCEPTANCE_HEAD = """\
 # What `extforge verify --host` tries on this extension. Edit it freely: it is yours.
 # `inputs` go to the tool as they are; relative paths land in a scratch folder.
 """
@@ -31,7 +31,7 @@ _HEAD = """\
 
 def acceptance_text(blueprint: Blueprint, formats: Mapping[str, str]) -> str:
     """Return the acceptance file of an extension."""
-    return _HEAD + manifest_text(build_acceptance(blueprint, formats))
+    return ACCEPTANCE_HEAD + manifest_text(build_acceptance(blueprint, formats))
 
 
 def build_acceptance(blueprint: Blueprint, formats: Mapping[str, str]) -> dict[str, Any]:
