@@ -1,17 +1,7 @@
-"""From blueprints to files: Copier renders the templates, with data that is already safe.
-
-Measured on Copier 9.19: it half-writes into existing folders on an error, reads the user's settings file and
-changes the working directory of the process.  So every design is rendered into a fresh folder of its own, with
-settings of ours, before anything touches the target.
-"""
+"""From blueprints to files: Copier renders the templates, with data that is already safe."""
 
 from __future__ import annotations
 
-import os
-import tempfile
-from contextlib import contextmanager
-from importlib.resources import files
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from extforge import __version__
@@ -21,9 +11,12 @@ from extforge.errors import TemplateError
 from extforge.rules import MODULE_PREFIX
 from extforge.serialise import json_text, manifest_text
 from extforge.skills import skill_files
+from extforge_harness import errors, templating
+from extforge_harness.templating import template_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
+    from pathlib import Path
 
     from extforge.derive import Blueprint, Rail, Tool
 
@@ -36,11 +29,6 @@ _REQUIREMENTS = {
     "pdf": ("fonttools>=4.40", "reportlab>=4.1"),
     "png": ("fonttools>=4.40", "matplotlib>=3.8"),
 }
-
-
-def template_folder(name: str = "extension") -> Path:
-    """Return the folder of a packaged template."""
-    return Path(str(files("extforge_templates").joinpath(name)))
 
 
 def render_plan(blueprints: list[Blueprint], template: Path | None = None) -> dict[str, bytes]:
@@ -65,49 +53,10 @@ def render_plan(blueprints: list[Blueprint], template: Path | None = None) -> di
 
 def render_design(blueprint: Blueprint, template: Path, formats: Mapping[str, str]) -> dict[str, bytes]:
     """Return the files of one extension: path relative to its root -> bytes."""
-    context = build_context(blueprint, formats)
-    with tempfile.TemporaryDirectory(prefix="extforge-") as folder:
-        # Copier and we both follow symlinks of the system's temporary folder; resolve it once.
-        target = Path(folder).resolve() / "tree"
-        _copy(template, target, context)
-        return {
-            path.relative_to(target).as_posix(): path.read_bytes()
-            for path in sorted(target.rglob("*"))
-            if path.is_file() and not path.is_symlink()
-        }
-
-
-@contextmanager
-def _quiet_copier() -> Iterator[None]:
-    """Run Copier without the user's settings, and come back to the same working directory."""
-    before = os.environ.get("COPIER_SETTINGS_PATH")
-    here = os.getcwd()
-    with tempfile.NamedTemporaryFile("w", suffix=".yml", encoding="utf-8") as settings:
-        settings.write("{}\n")
-        settings.flush()
-        os.environ["COPIER_SETTINGS_PATH"] = settings.name
-        try:
-            yield
-        finally:
-            os.chdir(here)
-            if before is None:
-                del os.environ["COPIER_SETTINGS_PATH"]
-            else:
-                os.environ["COPIER_SETTINGS_PATH"] = before
-
-
-def _copy(template: Path, target: Path, context: dict[str, Any]) -> None:
-    import copier  # noqa: PLC0415 -- half a second that only rendering should pay
-    import jinja2  # noqa: PLC0415
-    from copier.errors import CopierError  # noqa: PLC0415
-
     try:
-        with _quiet_copier():
-            copier.run_copy(
-                str(template), target, data=context, defaults=True, overwrite=True, quiet=True, unsafe=False
-            )
-    except (CopierError, jinja2.TemplateError, OSError, ValueError) as exc:
-        raise TemplateError(f"the template {template.name!r} does not render: {exc}") from exc
+        return templating.render_template(template, build_context(blueprint, formats))
+    except errors.TemplateError as exc:
+        raise TemplateError(str(exc)) from exc
 
 
 # --------------------------------------------------------------------------- the context

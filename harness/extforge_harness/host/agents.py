@@ -1,0 +1,167 @@
+"""Agent packages in the real openJiuwen: which providers take them, and what a turn of one does.
+
+Everything of the host runs in a process of its own, see `agent_process.py`; every tool call is asked for here first.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from extforge_harness.errors import HostFailed, HostMissing
+from extforge_harness.gates import MutationLevel
+from extforge_harness.host.process import converse
+from extforge_harness.host.run import INSTALL, host_available
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from extforge_harness.chat import Endpoint
+    from extforge_harness.gates import ApprovalGate
+
+__all__ = ["HOST_LEVELS", "Task", "Turn", "load_package", "run_turn"]
+
+SCRIPT = Path(__file__).with_name("agent_process.py")
+# The host's own tools that a native agent has (measured on 0.1.19); the others count as unclassified.
+HOST_LEVELS = {"skill_tool": MutationLevel.SAFE_READ, "get_current_goal": MutationLevel.SAFE_READ}
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One turn of an agent."""
+
+    package: str  # folder of the agent package
+    prompt: str
+    runtime: str  # native or native_v2
+    config: Mapping[str, Any]  # the provider's settings, from `provider_settings`
+    endpoint: Endpoint  # its key goes to the host process, and nowhere else
+    extensions: Sequence[str] = ()  # loaded beside the agent; their code runs with this user's rights
+    workdir: str = "."  # where tools write
+    language: str = "en"  # of the host's own prompts: en or cn
+
+
+@dataclass(slots=True)
+class Turn:
+    """What an agent did with a prompt."""
+
+    answer: str = ""
+    status: str = ""  # of the host: completed, failed, ...
+    offered: list[str] = field(default_factory=list)  # the tools that the model could call
+    removed: dict[str, str] = field(default_factory=dict)  # tool -> why it was taken off
+    calls: list[dict[str, Any]] = field(default_factory=list)  # tool, arguments, permits, reason, result
+    error: dict[str, str] | None = None  # where (start, load or turn), type and message
+
+    @property
+    def good(self) -> bool:
+        """Whether the turn came to its end."""
+        return self.error is None and self.status == "completed"
+
+
+def load_package(package: str, runtimes: Iterable[str], *, python: str | None = None, timeout: float = 120.0) -> Any:
+    """Return what openJiuwen makes of a package: its version, the loaded `spec`, and each of `providers`.
+
+    Raises:
+        HostMissing: when openJiuwen is not installed.
+        HostFailed: when it gives no answer.
+    """
+    job = {"do": "load", "package": str(Path(package).resolve()), "providers": {name: {} for name in runtimes}}
+    return _converse(job, python=python, timeout=timeout)
+
+
+def run_turn(
+    task: Task,
+    gate: ApprovalGate,
+    *,
+    python: str | None = None,
+    timeout: float = 600.0,
+    on_call: Callable[[str, Any], None] | None = None,
+) -> Turn:
+    """Run one turn of an agent, and return what it did.
+
+    Args:
+        task: the agent, and what it is asked.
+        gate: asked about every tool, before the turn and before each call.
+        python: a Python that has openJiuwen; default: this one.
+        timeout: seconds that the host may take, without those in which a person is asked.
+        on_call: told each tool and its arguments before the gate is asked.
+
+    Raises:
+        HostMissing: when openJiuwen is not installed.
+        HostFailed: when it gives no answer.
+    """
+    turn = Turn()
+    asked: list[dict[str, Any]] = []
+
+    def answer(question: dict[str, Any]) -> dict[str, Any]:
+        if "surface" in question:
+            names = question["surface"]
+            # What a person may still allow stays; what nobody can allow is not even shown to the model.
+            hopeless = [
+                n for n in names if gate.decision(n) == "deny" or (gate.decision(n) == "ask" and not gate.confirm)
+            ]
+            turn.removed = {name: gate.reason(name) for name in hopeless}
+            return {"remove": hopeless}
+        call = question["call"]
+        if on_call is not None:
+            on_call(call["tool"], call["arguments"])
+        permits = gate.permits(call["tool"], call["request_id"])
+        asked.append({**call, "permits": permits, "reason": gate.reason(call["tool"])})
+        return asked[-1]
+
+    job = {
+        "do": "run",
+        "package": str(Path(task.package).resolve()),
+        "prompt": task.prompt,
+        "provider": task.runtime,
+        "config": _with_endpoint(task.config, task.endpoint),
+        "extensions": [str(Path(tree).resolve()) for tree in task.extensions],
+        "workdir": str(Path(task.workdir).resolve()),
+        "language": task.language,
+        "max_iterations": 40,
+        "session": uuid.uuid4().hex,
+    }
+    secrets = (task.endpoint.api_key,)
+    facts = _converse(job, python=python, timeout=timeout, answer=answer, secrets=secrets)
+    turn.answer, turn.status, turn.offered = facts["answer"], facts["status"], facts["offered"]
+    turn.error = facts.get("error")
+    turn.calls = _joined(asked, facts["calls"])
+    return turn
+
+
+def _with_endpoint(config: Mapping[str, Any], endpoint: Endpoint) -> dict[str, Any]:
+    """Return the settings with where the model is."""
+    request = {"model": endpoint.model, **config.get("deep_agent", {}).get("model", {}).get("model_request_config", {})}
+    client = {
+        "client_provider": "OpenAI",
+        "api_base": endpoint.base_url,
+        "api_key": endpoint.api_key or "none",  # the host wants one, even for a server that does not
+        "verify_ssl": endpoint.base_url.startswith("https:"),
+    }
+    return {"deep_agent": {"model": {"model_client_config": client, "model_request_config": request}}}
+
+
+def _joined(asked: list[dict[str, Any]], ran: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return each call that was asked for with its result; a refused call has none."""
+    left = list(ran)
+    calls = []
+    for call in asked:
+        match = next((item for item in left if item["tool"] == call["tool"]), None) if call["permits"] else None
+        if match is not None:
+            left.remove(match)
+        calls.append({**call, "result": match["result"] if match else None})
+    return calls
+
+
+def _converse(job: dict[str, Any], *, python: str | None, timeout: float, **options: Any) -> dict[str, Any]:
+    if not host_available(python):
+        raise HostMissing(f"openJiuwen is not installed for {python or 'this Python'}", INSTALL)
+    with tempfile.TemporaryDirectory(prefix="extforge-agent-", ignore_cleanup_errors=True) as scratch:
+        folder = Path(scratch).resolve()
+        told = {**job, "scratch": str(folder)}
+        facts = converse(SCRIPT, told, folder, python=python, timeout=timeout, **options)
+    if crash := facts.get("crash"):
+        raise HostFailed(f"the host process failed: {crash['type']}: {crash['message']}")
+    return facts
