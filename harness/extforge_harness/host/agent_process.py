@@ -198,7 +198,6 @@ def _note(event: Any, facts: Facts) -> None:
     if getattr(event, "item_type", None) == "tool" and kind == "completed":
         data = _plain(event.data)
         facts["calls"].append({"tool": data.get("tool_name"), "result": data.get("result")})
-        facts["calls"][-1]["shown"] = data.get("rendered_result")
     elif result is not None:
         facts["status"] = str(result.status.value)
         facts["answer"] = result.final_output or ""

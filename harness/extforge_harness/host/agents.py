@@ -126,7 +126,8 @@ def run_turn(
     secrets = (task.endpoint.api_key,)
     facts = _converse(job, python=python, timeout=timeout, answer=answer, secrets=secrets)
     turn.answer, turn.status, turn.offered = facts["answer"], facts["status"], facts["offered"]
-    turn.error = facts.get("error")
+    error = facts.get("error")
+    turn.error = {key: str(error[key]) for key in ("where", "type", "message")} if error else None
     turn.calls = _joined(asked, facts["calls"])
     return turn
 
