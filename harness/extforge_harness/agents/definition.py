@@ -132,12 +132,12 @@ class _Checker:
 
     def note(self, code: str, path: Steps, message: str, fix: str | None = None, *, key: bool = False) -> None:
         where = Where(json_path=json_path(path)) if self.document is None else self.document.where(path, key=key)
-        self.findings.append(Finding(f"agent-{code}", message, where=where, fix=fix))
+        self.findings.append(Finding(code, message, where=where, fix=fix))
 
     def definition(self, known: Collection[str] | None) -> dict[str, Any]:
         """Check the whole document; return the fields as `AgentDefinition` takes them."""
         if not isinstance(self.data, dict):
-            self.note("not-object", (), f"{self.label} must be an object")
+            self.note("agent-not-object", (), f"{self.label} must be an object")
             return {}
         values: dict[str, Any] = {}
         if "name" not in self.data:
@@ -159,7 +159,7 @@ class _Checker:
                     values["defaults"] = self.defaults(value)
                 case "routing" | "routing_policy":
                     words = f"{key} is a runtime-wide policy in v1; it cannot be set per agent"
-                    self.note("routing-not-supported", (key,), words, f"remove {key}", key=True)
+                    self.note("agent-routing-not-supported", (key,), words, f"remove {key}", key=True)
                 case _ if key is unknown[0]:
                     self.unknown(unknown, FIELDS, ())
         return values
@@ -177,13 +177,13 @@ class _Checker:
         shown = ", ".join(sorted(map(_shown, names)))
         first = (*path, names[0]) if isinstance(names[0], str) else path
         message = f"{self.words(path)} has unknown field(s): {shown}"
-        self.note("unknown-field", first, message, "; ".join(fixes), key=True)
+        self.note("agent-unknown-field", first, message, "; ".join(fixes), key=True)
 
     def name(self, value: object) -> str:
         if isinstance(value, str) and NAME.fullmatch(value):
             return value
         fix = "add a name" if value is None else "use small letters, digits, '_' and '-'; begin with a letter or digit"
-        self.note("bad-name", ("name",), f"{self.label}.name must match {NAME.pattern}", fix)
+        self.note("agent-bad-name", ("name",), f"{self.label}.name must match {NAME.pattern}", fix)
         return ""
 
     def text(self, path: Steps, value: object, limit: int, *, empty: str) -> str | None:
@@ -196,35 +196,35 @@ class _Checker:
         place = self.words(path)
         if not isinstance(value, str):
             number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            self.note("bad-type", path, f"{place} must be a string", f'quote it: "{value}"' if number else None)
+            self.note("agent-bad-type", path, f"{place} must be a string", f'quote it: "{value}"' if number else None)
             return None
         found = value if empty == "kept" else value.strip()
         if not found and empty == "refused":
-            self.note("empty", path, f"{place} must be a non-empty string", "write one, or leave the key out")
+            self.note("agent-empty", path, f"{place} must be a non-empty string", "write one, or leave the key out")
         if not found and empty != "kept":
             return None
         if len(found) > limit:
-            self.note("too-long", path, f"{place} has {len(found)} characters; the limit is {limit}")
+            self.note("agent-too-long", path, f"{place} has {len(found)} characters; the limit is {limit}")
         if _SURROGATE.search(found):
-            self.note("bad-type", path, f"{place} has half of a surrogate pair, which is not text")
+            self.note("agent-bad-type", path, f"{place} has half of a surrogate pair, which is not text")
         if secret := find_secret(found):
             words = f"{place} holds what looks like a secret ({secret[:4]}...)"
-            self.note("secret", path, words, "take it out: definitions are shared, and models read them")
+            self.note("agent-secret", path, words, "take it out: definitions are shared, and models read them")
         return found
 
     def skills(self, value: object, known: Collection[str] | None) -> tuple[str, ...]:
         if value is None:
             return ()
         if not isinstance(value, list):
-            self.note("bad-type", ("skills",), f"{self.label}.skills must be a list")
+            self.note("agent-bad-type", ("skills",), f"{self.label}.skills must be a list")
             return ()
         if len(value) > SKILLS_LIMIT:
             words = f"{self.label}.skills has {len(value)} entries; the limit is {SKILLS_LIMIT}"
-            self.note("too-many", ("skills",), words)
+            self.note("agent-too-many", ("skills",), words)
         names: dict[str, int] = {}
         for index, entry in enumerate(value):
             if entry is None:
-                self.note("bad-type", ("skills", index), f"{self.label}.skills[{index}] must be a string")
+                self.note("agent-bad-type", ("skills", index), f"{self.label}.skills[{index}] must be a string")
             name = self.text(("skills", index), entry, sys.maxsize, empty="refused")
             if name is not None:
                 names.setdefault(name, index)
@@ -233,14 +233,14 @@ class _Checker:
             close = [f"{_shown(name)}: {advice}" for name in missing if (advice := suggest(name, sorted(known or ())))]
             words = f"{self.label}.skills unknown skill(s): {', '.join(map(_shown, missing))}"
             fix = "; ".join(close) or f"known skills: {', '.join(sorted(known or ())) or 'none'}"
-            self.note("unknown-skill", ("skills", names[missing[0]]), words, fix)
+            self.note("agent-unknown-skill", ("skills", names[missing[0]]), words, fix)
         return tuple(names)
 
     def defaults(self, value: object) -> dict[str, Any]:
         if value is None:
             return {}
         if not isinstance(value, dict):
-            self.note("bad-type", ("defaults",), f"{self.label}.defaults must be an object")
+            self.note("agent-bad-type", ("defaults",), f"{self.label}.defaults must be an object")
             return {}
         return self.settings(value, ("defaults",))
 
@@ -260,17 +260,17 @@ class _Checker:
                 if isinstance(value, bool) or (isinstance(value, int) and value in (0, 1)):
                     found[key] = bool(value)
                 else:
-                    self.note("bad-plan", place, f"{self.words(place)} must be true or false")
+                    self.note("agent-bad-plan", place, f"{self.words(place)} must be true or false")
             elif isinstance(value, str) and value in _CHOICES[key]:
                 found[key] = value
             else:
                 *most, last = _CHOICES[key]
                 advice = suggest(value, list(_CHOICES[key])) if isinstance(value, str) else None
-                self.note("bad-choice", place, f"{self.words(place)} must be {', '.join(most)} or {last}", advice)
+                self.note("agent-bad-choice", place, f"{self.words(place)} must be {', '.join(most)} or {last}", advice)
         if found.get("plan") and found.get("approval") == "full":
             last = [key for key in values if key in ("plan", "approval")][-1]
             words = 'plan mode is read-only and approval "full" is unrestricted; choose one'
-            self.note("plan-conflict", (*path, last), words)
+            self.note("agent-plan-conflict", (*path, last), words)
         return found
 
 

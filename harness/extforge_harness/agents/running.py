@@ -152,5 +152,7 @@ def _verify(messages: list[dict[str, Any]], folder: str, workdir: str, tools: Ma
     contracts = [Contract(name, tool["format"]) for name, tool in tools.items() if isinstance(tool.get("format"), str)]
     # Not walked: the folder may be anybody's home, and its other files were there before.
     report = verify_run(record, root=workdir, said=True, contracts=contracts, walk=False)
+    # The record goes away with its folder; its places stay: the messages.
     named = [f.at(path=None) if f.where.path == record else f for f in report.findings]
-    return replace(report, path=workdir, findings=tuple(named))
+    claims = [{**c, "where": c["where"].removeprefix(f"{record}: ")} for c in report.facts["claims"]]
+    return replace(report, path=workdir, facts={**report.facts, "claims": claims}, findings=tuple(named))

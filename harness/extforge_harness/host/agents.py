@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["HOST_LEVELS", "Task", "Turn", "load_package", "run_turn"]
 
 SCRIPT = Path(__file__).with_name("agent_process.py")
-# The host's own tools that a native agent has (measured on 0.1.19); the others count as unclassified.
-HOST_LEVELS = {"skill_tool": MutationLevel.SAFE_READ, "get_current_goal": MutationLevel.SAFE_READ}
+# The host's own tools that a native agent has (measured on 0.1.19): one reads skills, the others belong to goals.
+HOST_LEVELS = {"skill_tool": MutationLevel.SAFE_READ}
+_GOAL_TOOLS = ("get_current_goal", "submit_goal_report")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +98,13 @@ def run_turn(
 
     def answer(question: dict[str, Any]) -> dict[str, Any]:
         if "surface" in question:
-            names = question["surface"]
+            names = [name for name in question["surface"] if name not in _GOAL_TOOLS]
             # What a person may still allow stays; what nobody can allow is not even shown to the model.
             hopeless = [
                 n for n in names if gate.decision(n) == "deny" or (gate.decision(n) == "ask" and not gate.confirm)
             ]
             turn.removed = {name: gate.reason(name) for name in hopeless}
-            return {"remove": hopeless}
+            return {"remove": [*hopeless, *(name for name in question["surface"] if name in _GOAL_TOOLS)]}
         call = question["call"]
         if on_call is not None:
             on_call(call["tool"], call["arguments"])
