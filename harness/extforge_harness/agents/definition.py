@@ -316,6 +316,8 @@ def read_agent(path: str | os.PathLike[str], agents_dir: str | os.PathLike[str] 
     shown = os.fspath(path)
     try:
         data = sys.stdin.buffer.read(SIZE_LIMIT + 1) if shown == "-" else _read(Path(path), agents_dir)
+    except AgentDefinitionError:
+        raise
     except (OSError, ValueError) as exc:  # ValueError: a NUL in the path
         reason = exc.strerror if isinstance(exc, OSError) and exc.strerror else str(exc)
         finding = Finding("agent-unreadable", f"cannot be read: {reason}", where=Where(shown))
@@ -385,7 +387,7 @@ def agent_schema() -> dict[str, Any]:
                 "type": ["object", "null"],
                 "additionalProperties": False,
                 "properties": defaults,
-                "not": {"required": ["approval", "plan"], "properties": full},
+                "not": {"type": "object", "required": ["approval", "plan"], "properties": full},
                 "description": "how it prefers to run; a request comes first",
             },
         },
