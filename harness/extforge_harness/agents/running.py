@@ -107,7 +107,9 @@ def run_agent(definition: AgentDefinition, prompt: str, options: Options) -> Age
         )  # fmt: skip
         turn = run_turn(task, gate, python=options.python, timeout=options.timeout, on_call=options.on_call)
         messages = _transcript(prompt, turn)
-        report = _verify(messages, folder, options.workdir, tools)
+        used = {call["tool"] for call in turn.calls if call["permits"]}
+        promised = {name: tool for name, tool in tools.items() if name in used}
+        report = _verify(messages, folder, options.workdir, promised)
     return AgentRun(definition.summary(), options.runtime, resolved, settings.not_applied, turn, report, messages)
 
 
