@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -19,7 +20,9 @@ from support import ROOT, Plans, design, run_cli
 
 from extforge import cli
 from extforge.agents import read_plan_skills, skills_in_plan
+from extforge.check import load_plan
 from extforge.errors import PlanError
+from extforge.generate import generate
 from extforge_harness.agents import (
     AgentDefinition,
     Resolved,
@@ -39,8 +42,9 @@ from extforge_harness.agents import (
     with_header,
 )
 from extforge_harness.agents.definition import SIZE_LIMIT, read_agent
-from extforge_harness.agents.running import tools_of
-from extforge_harness.errors import AgentBuildError, AgentDefinitionError, HarnessError
+from extforge_harness.agents.package import check_own
+from extforge_harness.agents.running import Options, run_agent, tools_of
+from extforge_harness.errors import AgentBuildError, AgentDefinitionError, HarnessError, HostMissing
 from extforge_harness.skills import find_skills
 from extforge_verifiers.extensions import verify_extension
 
@@ -678,6 +682,28 @@ def test_build_agent_returns_the_folder(tmp_path: Path, monkeypatch: pytest.Monk
     assert not [name for name in report.checked if "host" in name]
 
 
+def test_an_old_host_skips_the_check_and_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("extforge_harness.agents.package.host_available", lambda: True)
+    monkeypatch.setattr("extforge_harness.host.agents.host_available", lambda _: True)
+    monkeypatch.setattr("extforge_harness.host.agents.converse", lambda *_, **__: {"too_old": "0.1.15"})
+    report = build_package(parse_agent(agent()), [], tmp_path).report
+    assert "openJiuwen 0.1.15 has no providers" in report.skipped["host"]
+    with pytest.raises(HostMissing, match=r">=0\.1\.19"):
+        build_package(parse_agent(agent()), [], tmp_path, force=True, host=True)
+
+
+def test_only_our_own_packages_are_run(pack: Path, tmp_path: Path) -> None:
+    package = build(parse_agent(agent(skills=["deck"])), [pack], tmp_path)
+    assert check_own(str(package)) == []
+    manifest = json.loads((package / "manifest.json").read_text())
+    (package / "manifest.json").write_text(json.dumps(manifest | {"rails": [], "model": {}}))
+    (finding,) = check_own(str(package))
+    assert finding.message == "the package has model, rails, which extforge does not write"
+    for options in (Options(package=str(package)), Options(package=str(tmp_path / "none"))):
+        with pytest.raises(AgentBuildError, match="agent-package"):
+            run_agent(parse_agent(agent()), "hi", options)
+
+
 def test_tools_say_what_they_may_change(plans: Plans, tmp_path: Path) -> None:
     root = plans.tree(design("sales_deck", components=["tool", "skill"]))
     assert tools_of([str(root)])["sales_deck"]["mutation"] == "mutating_local"
@@ -710,6 +736,24 @@ def test_examples_are_good_for_their_plan_and_their_schema(path: Path) -> None:
     assert data["schema_version"] == "extforge.agents-check.v1"
     assert [(row["verdict"], row["findings"], row["skipped"]) for row in data["agents"]] == [("pass", [], {})]
     jsonschema.validate(read_agent(path).value, json.loads(run_cli("schema", "agent").stdout))
+
+
+def test_the_page_on_agents_shows_a_good_definition_and_good_python(
+    plans: Plans, tmp_path: Path, monkeypatch: Any
+) -> None:
+    page = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    shown, python = (re.search(rf"```{kind}\n(.*?)```", page, re.DOTALL)[1] for kind in ("yaml", "python"))
+    plan = str(ROOT / "examples" / "demo.plan.yaml")
+    (tmp_path / "agents").mkdir()
+    file = write(tmp_path / "agents" / "deck-writer.agent.yaml", shown)
+    assert check_agent(read_agent(file), read_plan_skills(plan)) == []
+    generate(load_plan(plan), str(tmp_path / "out"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("extforge_harness.agents.package.host_available", lambda: False)
+    names: dict[str, Any] = {}
+    exec(python, names)
+    assert names["package"] == Path("packages/deck-writer")
+    assert names["resolved"].approval == "ask"
 
 
 def test_there_are_examples_in_both_syntaxes() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chat_server import ChatServer, Reply
 from support import ROOT, run_cli
 
 from extforge_harness.agents import AgentDefinition, build_package, load_agent, parse_agent
@@ -108,6 +109,7 @@ def test_an_agent_with_the_skills_of_a_generated_plan_builds_loads_and_answers(
     assert "季度经营汇报" in script.requests[1]["messages"][-1]["content"], "it read the skill"
     for text in (done.stdout, done.stderr, (tmp_path / "turn.json").read_text()):
         assert KEY not in text
+    assert json.loads((tmp_path / "turn.json").read_text())["agent"] == data["agent"]
     again = run_cli("verify", "turn.json", "--root", "work", "--claims", cwd=tmp_path)
     assert again.returncode == 0, again.stdout
 
@@ -174,6 +176,26 @@ def test_a_turn_that_fails_says_where_and_keeps_the_key(made: Path, tmp_path: Pa
     assert outcome.turn.error["where"] == "load"
     assert KEY not in repr(outcome)
     assert script.requests == []
+
+
+@pytest.mark.host
+def test_a_model_that_refuses_is_no_success_although_the_host_calls_it_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server repeats the key, as some do."""
+    refusal = json.dumps({"error": {"message": f"Incorrect API key provided: {KEY}", "code": "invalid_api_key"}})
+    (tmp_path / "a.agent.yaml").write_text("name: a\n")
+    with ChatServer(Reply(raw=refusal.encode(), status=401)) as server:
+        done = run_cli(
+            "agents", "run", "a.agent.yaml", "hi", "--json", cwd=tmp_path,
+            OPENAI_BASE_URL=server.url, OPENAI_API_KEY=KEY, OPENAI_MODEL="m",
+        )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    data = json.loads(done.stdout)
+    assert (data["verdict"], data["answer"], data["error"]["where"]) == ("fail", "", "turn")
+    assert "Incorrect API key provided: [secret]" in data["error"]["message"]
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+    assert KEY not in done.stdout + done.stderr
 
 
 # --------------------------------------------------------------------------- the self check

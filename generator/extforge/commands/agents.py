@@ -60,6 +60,7 @@ def set_option(function: Callable[..., None]) -> Callable[..., None]:
 
 @agents.command(
     cls=Examples,
+    short_help="Find every problem of definitions.",
     examples=[
         "extforge agents check deck-writer.agent.yaml --plan demo.plan.yaml",
         "extforge agents check agents/ --skills out/",
@@ -108,6 +109,7 @@ def check(files: tuple[str, ...], sources: tuple[str, ...], plan: str | None, fo
 
 @agents.command(
     cls=Examples,
+    short_help="Make the package of an agent.",
     examples=["extforge agents build deck-writer.agent.yaml --skills out/ --out agents/"],
 )
 @click.argument("file")
@@ -148,6 +150,7 @@ def build(
 
 @agents.command(
     cls=Examples,
+    short_help="Show what an agent runs with, and why.",
     examples=["extforge agents resolve deck-writer.agent.yaml --set model=glm-4.6 --set plan=false --runtime codex"],
 )
 @click.argument("file")
@@ -201,7 +204,11 @@ def resolve(file: str, settings: tuple[str, ...], runtime: str | None, form: str
     sys.exit(EXIT_BAD if findings else EXIT_GOOD)
 
 
-@agents.command(cls=Examples, examples=['extforge agents prompt deck-writer.agent.yaml "Make the board deck"'])
+@agents.command(
+    cls=Examples,
+    short_help="Print the header form of a prompt.",
+    examples=['extforge agents prompt deck-writer.agent.yaml "Make the board deck"'],
+)
 @click.argument("file")
 @click.argument("text")
 @click.option(
@@ -227,6 +234,7 @@ def prompt(file: str, text: str, kind: str, form: str, as_json: bool) -> None:
 
 @agents.command(
     cls=Examples,
+    short_help="Run one turn of an agent.",
     examples=[
         'extforge agents run deck-writer.agent.yaml "Make the board deck" --extension out/openjiuwen/extensions/harness/quarterly_deck',
         'extforge agents run agents/deck-writer "Make the board deck" --set approval=auto --workdir decks/',
@@ -291,7 +299,8 @@ def run(
     except AgentError as exc:
         give_up(exc, "agents-run", machine=machine, hint="" if offered else "--skills or --extension")
     if record:
-        emit(json.dumps(outcome.messages, ensure_ascii=False, indent=2), record)
+        kept = {"agent": outcome.agent, "runtime": outcome.runtime, "messages": outcome.messages}
+        emit(json.dumps(kept, ensure_ascii=False, indent=2), record)
     if machine:
         emit_json("agents-run", run_data(outcome))
     else:
@@ -326,7 +335,8 @@ def print_run(outcome: AgentRun) -> None:
     for call in outcome.turn.calls:
         if not call["permits"]:
             tell(printable(f"refused: {call['tool']}: {call['reason']}"))
-    click.echo("\n".join(printable(line) for line in outcome.turn.answer.splitlines()))
+    for line in outcome.turn.answer.splitlines():
+        click.echo(printable(line))
     if outcome.report.checked:
         colour = colour_wanted(sys.stderr)
         click.echo(render([outcome.report], colour=colour), err=True, color=colour)
@@ -334,7 +344,8 @@ def print_run(outcome: AgentRun) -> None:
         error = outcome.turn.error
         tell(printable(f"the agent failed ({error['where']}): {error['message']}"))
     elif not outcome.turn.good:
-        tell(printable(f"the agent ended with status {outcome.turn.status!r}"))
+        ended = f"{outcome.turn.status}, {outcome.turn.stop_reason}"
+        tell(printable(f"the agent came to no answer: {ended}{'' if outcome.turn.answer else ', nothing said'}"))
 
 
 # --------------------------------------------------------------------------- shared

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from extforge_harness.agents.settings import RUNTIMES
-from extforge_harness.errors import AgentBuildError
+from extforge_harness.errors import AgentBuildError, HostMissing
 from extforge_harness.host.run import host_available
 from extforge_harness.skills import check_skill_files, find_skills, read_skill_files
 from extforge_harness.templating import render_template, template_folder
@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
     from extforge_harness.agents.definition import AgentDefinition
 
-__all__ = ["Built", "build_agent", "build_package", "package_files"]
+__all__ = ["Built", "build_agent", "build_package", "check_own", "package_files"]
 
+_KEYS = {"package_type", "name", "description", "persona", "skills", "metadata"}
 NOT_INSTALLED = "host not installed"
 # A sentence ends with a full stop and a space or the end, or with its Chinese sign.
 _SENTENCE = re.compile(r".+?(?:[.!?](?=\s|$)|[。！？])", re.DOTALL)
@@ -109,6 +110,22 @@ def _moved(finding: Finding, staged: Path, target: Path) -> Finding:
     """Return a finding about the staged package as one about the place where it belongs."""
     path = (finding.where.path or "").replace(str(staged), str(target))
     return replace(finding, message=finding.message.replace(str(staged), str(target))).at(path=path or None)
+
+
+def check_own(package: str) -> list[Finding]:
+    """Return why a package is not run: it is broken, or holds what only a stranger could have put there."""
+    report = verify_extension(package)
+    findings = [f for f in report.findings if f.severity is Severity.ERROR]
+    try:
+        manifest = json.loads((Path(package) / "manifest.json").read_bytes())
+    except (OSError, ValueError) as exc:
+        words = f"{package} is no agent package: {exc}"
+        return [Finding("agent-package", words, where=Where(package))]
+    if foreign := sorted(set(manifest) - _KEYS):
+        words = f"the package has {', '.join(foreign)}, which extforge does not write"
+        fix = "look at it; what only holds a persona and skills can be built from its agent.json"
+        findings.append(Finding("agent-package", words, where=Where(package), fix=fix))
+    return findings
 
 
 def _check_target(target: Path, *, force: bool) -> Iterator[Finding]:
@@ -247,7 +264,7 @@ def _check_package(definition: AgentDefinition, staged: Path, *, host: bool | No
     """Read the package as a stranger would, and load it in the real host."""
     report = verify_extension(str(staged))
     if report.facts.get("package_type") != "agent_template" or report.facts.get("skills") != len(definition.skills):
-        words = f"the package is not what was meant: {report.facts}"
+        words = f"what was made is no package with {len(definition.skills)} skills: {report.facts}"
         return report.with_findings(Finding("agent-package", words, where=Where(str(staged))))
     if host is None and not host_available():
         return replace(report, skipped={**report.skipped, "host": NOT_INSTALLED})
@@ -255,7 +272,12 @@ def _check_package(definition: AgentDefinition, staged: Path, *, host: bool | No
         return replace(report, skipped={**report.skipped, "host": "not asked for"})
     from extforge_harness.host.agents import load_package  # noqa: PLC0415 -- only where the host is used
 
-    facts = load_package(str(staged), RUNTIMES)
+    try:
+        facts = load_package(str(staged), RUNTIMES)
+    except HostMissing as exc:
+        if host is None:
+            return replace(report, skipped={**report.skipped, "host": exc.message})
+        raise
     findings = list(_compare(definition, staged, facts))
     checked = (*report.checked, "host", *(f"host {name}" for name in facts["providers"]))
     return replace(report, checked=checked, facts={**report.facts, "openjiuwen": facts["openjiuwen"]}).with_findings(

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from extforge_harness.agents.package import build_package
+from extforge_harness.agents.package import build_package, check_own
 from extforge_harness.agents.resolution import check_resolved, resolve
 from extforge_harness.agents.settings import NATIVE, provider_settings
 from extforge_harness.chat import Endpoint
-from extforge_harness.errors import AgentDefinitionError, HostMissing, Missing
+from extforge_harness.errors import AgentBuildError, AgentDefinitionError, HostMissing, Missing
 from extforge_harness.gates import approval_gate
 from extforge_harness.host.agents import HOST_LEVELS, Task, Turn, run_turn
 from extforge_harness.host.run import INSTALL, host_available
@@ -78,13 +78,15 @@ def run_agent(definition: AgentDefinition, prompt: str, options: Options) -> Age
 
     Raises:
         AgentDefinitionError: when what it resolves to is wrong, or cannot be had here.
-        AgentBuildError: when no package can be made of it.
+        AgentBuildError: when no package can be made of it, or the one that is there is not ours.
         Missing: when the host, the model's endpoint or the runtime is not here.
         HostFailed: when the host gives no answer.
     """
     resolved = resolve(definition, options.request)
     if findings := [*check_resolved(resolved), *_check_executor(resolved)]:
         raise AgentDefinitionError(definition.name, findings)
+    if options.package is not None and (findings := check_own(options.package)):
+        raise AgentBuildError(definition.name, findings)
     settings = provider_settings(resolved, options.runtime)
     if options.runtime not in NATIVE:
         words = f"extforge does not start {options.runtime}: it needs a program and an account of its own"

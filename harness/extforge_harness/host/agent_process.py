@@ -68,17 +68,22 @@ def send_logs_to(folder: Path) -> None:
     configure_log_config({"log_path": str(folder), "output": ["console"]})
 
 
+def host_version() -> str:
+    """Return which openJiuwen this is."""
+    import importlib.metadata
+
+    return importlib.metadata.version("openjiuwen")
+
+
 # --------------------------------------------------------------------------- loading
 
 
 def load(job: Facts) -> Facts:
     """Return what the host makes of the package, and which providers take it."""
-    import importlib.metadata
-
     from openjiuwen.harness_providers import create_harness
     from openjiuwen.harness_providers.factory import load_manifest
 
-    facts: Facts = {"openjiuwen": importlib.metadata.version("openjiuwen"), "providers": {}}
+    facts: Facts = {"openjiuwen": host_version(), "providers": {}}
     try:
         facts["spec"] = load_manifest(job["package"]).model_dump(mode="json", exclude={"model"})
     except Exception as exc:  # noqa: BLE001 -- whatever the host raises is the answer
@@ -165,7 +170,7 @@ async def run(job: Facts, talk: Talk) -> Facts:
         job["package"], provider=provider, host_session_id=job["session"], language=job["language"], cwd=job["workdir"]
     )
     os.chdir(job["workdir"])
-    facts: Facts = {"calls": [], "offered": [], "answer": "", "status": ""}
+    facts: Facts = {"calls": [], "offered": [], "answer": "", "status": "", "stop_reason": ""}
     where = "start"
     try:
         await asyncio.wait_for(harness.start(context), START_SECONDS)
@@ -193,16 +198,24 @@ async def _equip(agent: Any, job: Facts, talk: Talk, facts: Facts) -> None:
 
 
 def _note(event: Any, facts: Facts) -> None:
-    """Keep what matters of an event of the turn: tools that ran, and how the turn ended."""
+    """Keep what matters of an event of the turn: tools that ran, and how the turn ended.
+
+    A native turn whose model call failed is `completed` all the same, with no answer; only an event on the way tells.
+    """
     kind, result = getattr(event, "kind", None), getattr(event, "result", None)
     if getattr(event, "item_type", None) == "tool" and kind == "completed":
         data = _plain(event.data)
         facts["calls"].append({"tool": data.get("tool_name"), "result": data.get("result")})
+    elif getattr(event, "event_type", None) == "controller_output":
+        data = _plain(event.payload)
+        if data.get("type") == "task_failed":
+            words = " ".join(str(part.get("text") or part) for part in data.get("data") or [])
+            facts["error"] = {"where": "turn", "type": "task_failed", "message": words}
     elif result is not None:
-        facts["status"] = str(result.status.value)
+        facts["status"], facts["stop_reason"] = str(result.status.value), str(result.stop_reason)
         facts["answer"] = result.final_output or ""
         if result.error is not None:
-            facts["error"] = {"where": "turn", "type": result.error.code, "message": result.error.message}
+            facts.setdefault("error", {"where": "turn", "type": result.error.code, "message": result.error.message})
 
 
 def _plain(value: Any) -> Any:
@@ -216,6 +229,11 @@ def main() -> None:
     talk = Talk()
     try:
         job = talk.job()
+        import openjiuwen
+
+        if not (Path(openjiuwen.__path__[0]) / "harness_providers").is_dir():
+            talk.say({"done": {"too_old": host_version()}})
+            os._exit(0)
         facts = load(job) if job["do"] == "load" else asyncio.run(run(job, talk))
     except BaseException as exc:  # noqa: BLE001 -- the other side must always get an answer
         facts = {"crash": _error(exc)}

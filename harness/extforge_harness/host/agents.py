@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HOST_LEVELS", "Task", "Turn", "load_package", "run_turn"]
 
+NEWER = 'pip install "openjiuwen[observability]>=0.1.19" opentelemetry-exporter-otlp-proto-common'
 SCRIPT = Path(__file__).with_name("agent_process.py")
 # The host's own tools that a native agent has (measured on 0.1.19): one reads skills, the others belong to goals.
 HOST_LEVELS = {"skill_tool": MutationLevel.SAFE_READ}
@@ -50,6 +51,7 @@ class Turn:
 
     answer: str = ""
     status: str = ""  # of the host: completed, failed, ...
+    stop_reason: str = ""  # of the host: answer, error, ...
     offered: list[str] = field(default_factory=list)  # the tools that the model could call
     removed: dict[str, str] = field(default_factory=dict)  # tool -> why it was taken off
     calls: list[dict[str, Any]] = field(default_factory=list)  # tool, arguments, permits, reason, result
@@ -57,8 +59,9 @@ class Turn:
 
     @property
     def good(self) -> bool:
-        """Whether the turn came to its end."""
-        return self.error is None and self.status == "completed"
+        """Whether the turn came to its end with an answer."""
+        ended = (self.status, self.stop_reason) == ("completed", "answer")
+        return ended and self.error is None and bool(self.answer.strip())
 
 
 def load_package(package: str, runtimes: Iterable[str], *, python: str | None = None, timeout: float = 120.0) -> Any:
@@ -126,7 +129,8 @@ def run_turn(
     }
     secrets = (task.endpoint.api_key,)
     facts = _converse(job, python=python, timeout=timeout, answer=answer, secrets=secrets)
-    turn.answer, turn.status, turn.offered = facts["answer"], facts["status"], facts["offered"]
+    for key in ("answer", "status", "stop_reason", "offered"):
+        setattr(turn, key, facts[key])
     error = facts.get("error")
     turn.error = {key: str(error[key]) for key in ("where", "type", "message")} if error else None
     turn.calls = _joined(asked, facts["calls"])
@@ -164,6 +168,9 @@ def _converse(job: dict[str, Any], *, python: str | None, timeout: float, **opti
         folder = Path(scratch).resolve()
         told = {**job, "scratch": str(folder)}
         facts = converse(SCRIPT, told, folder, python=python, timeout=timeout, **options)
+    if version := facts.get("too_old"):
+        words = f"openJiuwen {version} has no providers that take agent packages; 0.1.19 and newer have"
+        raise HostMissing(words, NEWER)
     if crash := facts.get("crash"):
         raise HostFailed(f"the host process failed: {crash['type']}: {crash['message']}")
     return facts
