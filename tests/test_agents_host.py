@@ -124,25 +124,26 @@ def test_a_person_is_asked_once_per_call_and_a_no_reaches_the_model(
     made: Path, tmp_path: Path, script: ScriptedModel
 ) -> None:
     second = tool_call("quarterly_sales_deck", {**DECK, "file_name": "second_v1.pptx"}, "call-2")
-    script.script[:] = [
-        tool_call("quarterly_sales_deck", DECK, "call-1"),
-        second,
-        second,
-        says("I wrote second_v1.pptx."),
-    ]
+    third = tool_call("quarterly_sales_deck", {**DECK, "file_name": "third_v1.pptx"}, "call-2")
+    first = tool_call("quarterly_sales_deck", DECK, "call-1")
+    script.script[:] = [first, second, second, third, says("I wrote second_v1.pptx.")]
     asked, told = [], []
 
     def confirm(tool: str, request: str) -> bool:
         asked.append((tool, request))
-        return request == "call-2"
+        return len(asked) == 2
 
     outcome = run(
         load_agent(EXAMPLE), made, tmp_path, runtime="native_v2", request={"approval": "ask"}, confirm=confirm,
         on_call=lambda tool, arguments: told.append((tool, json.loads(arguments)["file_name"])),
     )  # fmt: skip
-    assert asked == [("quarterly_sales_deck", "call-1"), ("quarterly_sales_deck", "call-2")]
-    assert [name for _, name in told] == ["board_v1.pptx", "second_v1.pptx", "second_v1.pptx"]
-    assert [call["permits"] for call in outcome.turn.calls] == [False, True, True]
+    # The same call again is not asked about again; the same id with other arguments is another call.
+    assert [(tool, request.partition("#")[0]) for tool, request in asked] == [
+        ("quarterly_sales_deck", "call-1"), ("quarterly_sales_deck", "call-2"), ("quarterly_sales_deck", "call-2"),
+    ]  # fmt: skip
+    assert [name for _, name in told] == ["board_v1.pptx", "second_v1.pptx", "second_v1.pptx", "third_v1.pptx"]
+    assert [call["permits"] for call in outcome.turn.calls] == [False, True, True, False]
+    assert [(call["result"] or {}).get("success") for call in outcome.turn.calls] == [None, True, False, None]
     assert "not approved: quarterly_sales_deck is mutating_local" in script.requests[1]["messages"][-1]["content"]
     assert [path.name for path in tmp_path.iterdir()] == ["second_v1.pptx"]
     assert outcome.good, outcome.report

@@ -72,13 +72,9 @@ class AgentDefinition:
 
     def data(self) -> dict[str, Any]:
         """Return the document that gives this definition when it is parsed."""
-        values = {key: getattr(self, key) for key in FIELDS[:4]}
-        found = {key: value for key, value in values.items() if value is not None}
-        return found | ({"skills": list(self.skills)} if self.skills else {}) | _some("defaults", dict(self.defaults))
-
-
-def _some(key: str, value: Any) -> dict[str, Any]:
-    return {key: value} if value else {}
+        values = {key: getattr(self, key) for key in FIELDS}
+        values |= {"skills": list(self.skills), "defaults": dict(self.defaults)}
+        return {key: value for key, value in values.items() if value not in (None, [], {})}
 
 
 # --------------------------------------------------------------------------- checking
@@ -297,7 +293,7 @@ def load_agent(
     read files.
 
     Args:
-        path: the file; below `agents_dir` when it is relative and one is given.
+        path: the file; below `agents_dir` when it is relative and one is given; `-`, without one: standard input.
         agents_dir: the folder that the file must lie in, links followed.
         known_skills: see `check_agent`.
 
@@ -314,22 +310,23 @@ def read_agent(path: str | os.PathLike[str], agents_dir: str | os.PathLike[str] 
         AgentDefinitionError: when it cannot be read, or is no document.
     """
     shown = os.fspath(path)
+    piped = shown == "-" and agents_dir is None
     try:
-        data = sys.stdin.buffer.read(SIZE_LIMIT + 1) if shown == "-" else _read(Path(path), agents_dir)
+        data = sys.stdin.buffer.read(SIZE_LIMIT + 1) if piped else _read(Path(path), agents_dir)
     except AgentDefinitionError:
         raise
     except (OSError, ValueError) as exc:  # ValueError: a NUL in the path
         reason = exc.strerror if isinstance(exc, OSError) and exc.strerror else str(exc)
         finding = Finding("agent-unreadable", f"cannot be read: {reason}", where=Where(shown))
         raise AgentDefinitionError(shown, [finding]) from None
-    source = "<stdin>" if shown == "-" else shown
+    source = "<stdin>" if piped else shown
     if len(data) > SIZE_LIMIT:
-        words = f"more than {SIZE_LIMIT >> 10} KiB; a definition may have that many"
+        words = f"larger than {SIZE_LIMIT >> 10} KiB, which is the most that a definition may have"
         raise AgentDefinitionError(source, [Finding("document-too-large", words, where=Where(source))])
     try:
         text = read_text(data, source)
         # Standard input has no name to choose by, and a definition always begins with a brace when it is JSON.
-        is_json = source.lower().endswith(".json") or (shown == "-" and text.lstrip().startswith("{"))
+        is_json = source.lower().endswith(".json") or (piped and text.lstrip().startswith("{"))
         return parse_json(text, source) if is_json else parse_yaml(text, source)
     except DocumentError as exc:
         raise AgentDefinitionError(source, exc.findings) from None

@@ -179,7 +179,7 @@ async def run(job: Facts, talk: Talk) -> Facts:
         where = "turn"
         receipt = await harness.send(HarnessInput(content=job["prompt"]))
         async for event in harness.turn_events(receipt.turn_id):
-            _note(event.event, facts)
+            _note(event.event, event.item_id, facts)
         await asyncio.wait_for(harness.stop(), START_SECONDS)
     except Exception as exc:  # noqa: BLE001 -- as above
         facts["error"] = {"where": where, **_error(exc)}
@@ -197,7 +197,7 @@ async def _equip(agent: Any, job: Facts, talk: Talk, facts: Facts) -> None:
     facts["offered"] = sorted(card.name for card in agent.ability_manager.list())
 
 
-def _note(event: Any, facts: Facts) -> None:
+def _note(event: Any, call_id: str | None, facts: Facts) -> None:
     """Keep what matters of an event of the turn: tools that ran, and how the turn ended.
 
     A native turn whose model call failed is `completed` all the same, with no answer; only an event on the way tells.
@@ -205,7 +205,7 @@ def _note(event: Any, facts: Facts) -> None:
     kind, result = getattr(event, "kind", None), getattr(event, "result", None)
     if getattr(event, "item_type", None) == "tool" and kind == "completed":
         data = _plain(event.data)
-        facts["calls"].append({"tool": data.get("tool_name"), "result": data.get("result")})
+        facts["calls"].append({"id": call_id, "tool": data.get("tool_name"), "result": data.get("result")})
     elif getattr(event, "event_type", None) == "controller_output":
         data = _plain(event.payload)
         if data.get("type") == "task_failed":

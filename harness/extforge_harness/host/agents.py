@@ -5,6 +5,8 @@ Everything of the host runs in a process of its own, see `agent_process.py`; eve
 
 from __future__ import annotations
 
+import hashlib
+import json
 import tempfile
 import uuid
 from dataclasses import dataclass, field
@@ -111,7 +113,7 @@ def run_turn(
         call = question["call"]
         if on_call is not None:
             on_call(call["tool"], call["arguments"])
-        permits = gate.permits(call["tool"], call["request_id"])
+        permits = gate.permits(call["tool"], _request_id(call))
         asked.append({**call, "permits": permits, "reason": gate.reason(call["tool"])})
         return asked[-1]
 
@@ -137,6 +139,12 @@ def run_turn(
     return turn
 
 
+def _request_id(call: Mapping[str, Any]) -> str:
+    """Return what a person's answer holds for: this call with these arguments.  Some models count their calls anew."""
+    digest = hashlib.sha256(json.dumps(call["arguments"], sort_keys=True).encode()).hexdigest()
+    return f"{call['request_id']}#{digest[:16]}"
+
+
 def _with_endpoint(config: Mapping[str, Any], endpoint: Endpoint) -> dict[str, Any]:
     """Return the settings with where the model is."""
     request = {"model": endpoint.model, **config.get("deep_agent", {}).get("model", {}).get("model_request_config", {})}
@@ -154,7 +162,8 @@ def _joined(asked: list[dict[str, Any]], ran: list[dict[str, Any]]) -> list[dict
     left = list(ran)
     calls = []
     for call in asked:
-        match = next((item for item in left if item["tool"] == call["tool"]), None) if call["permits"] else None
+        key = (call["request_id"], call["tool"])
+        match = next((item for item in left if (item["id"], item["tool"]) == key and call["permits"]), None)
         if match is not None:
             left.remove(match)
         calls.append({**call, "result": match["result"] if match else None})
