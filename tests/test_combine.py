@@ -43,7 +43,7 @@ def test_every_tree_stays_whole_and_there_is_one_manifest(tmp_path: Path) -> Non
     assert (about["kind"], about["depends_on"], about["applies_to"]) == ("capability", [], [])
     assert [part["name"] for part in about["merged"]] == ["name_guard", "sales_deck", "sales_sheet"]
     wanted = (tree / "requirements.txt").read_text().splitlines()
-    assert wanted == ["lxml>=5.1", "openpyxl>=3.1", "python-pptx>=1.0", "PyYAML>=6"]
+    assert wanted == ["lxml>=5.1", "python-pptx>=1.0", "PyYAML>=6"]
     assert (tree / "sales_deck/skills/sales_deck/SKILL.md").is_file()
     assert verify_extension(str(tree)).verdict.value == "pass"
     spec = yaml.safe_load((out / "acceptance/office_pack.yaml").read_text())

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from extforge.check import CheckedPlan, Installed
 from extforge.combine import combine
-from extforge.community import read_skill_files
 from extforge.errors import TargetError, TemplateError
 from extforge.reading import STDIN_LABEL
 from extforge.render import render_plan
@@ -21,6 +20,7 @@ from extforge.target.changes import Changes, Scope, classify
 from extforge.target.diff import render_diff
 from extforge.target.journal import apply_changes, exclusive, is_interrupted, recover
 from extforge.target.lock import read_lock
+from extforge_harness.skills import read_skill_files
 from extforge_verifiers.documents import read_document
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.extensions import verify_extension

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from extforge import __version__
 from extforge.acceptance import acceptance_text
 from extforge.bundle import BUNDLED_FORMATS, bundle
-from extforge.copying import Copier
+from extforge.errors import TemplateError
 from extforge.external import EXTERNAL
 from extforge.rules import MODULE_PREFIX
 from extforge.serialise import json_text, manifest_text
 from extforge.skills import skill_files
+from extforge_harness import errors
+from extforge_harness.templating import Copier, template_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from extforge.derive import Blueprint, Rail, Tool
     from extforge.staging import Staged
@@ -30,11 +31,6 @@ _REQUIREMENTS = {
     "pdf": ("fonttools>=4.40", "reportlab>=4.1"),
     "png": ("fonttools>=4.40", "matplotlib>=3.8"),
 }
-
-
-def template_folder(name: str = "extension") -> Path:
-    """Return the folder of a packaged template."""
-    return Path(str(files("extforge_templates").joinpath(name)))
 
 
 def render_plan(blueprints: list[Blueprint], staged: Staged, template: Path | None = None) -> None:
@@ -51,7 +47,10 @@ def render_plan(blueprints: list[Blueprint], staged: Staged, template: Path | No
     formats = {t.name: t.format for b in blueprints for t in b.tools if t.format}
     copier = Copier(template or template_folder())
     for blueprint in blueprints:
-        copier.copy(staged.folder / blueprint.root, build_context(blueprint, formats))
+        try:
+            copier.copy(staged.folder / blueprint.root, build_context(blueprint, formats))
+        except errors.TemplateError as exc:
+            raise TemplateError(str(exc)) from exc
         staged.add_tree(blueprint.root)
         staged.write(f"acceptance/{blueprint.name}.yaml", acceptance_text(blueprint, formats).encode("utf-8"))
 

@@ -1,7 +1,17 @@
 """Every exception this package raises on purpose.
 
 * HarnessError
-  x HostMissing      -- openJiuwen, or a package that a tree requires, is not installed where it should run
+  * Missing          -- something needed is not here; `.fix` says how to get it
+    x HostMissing      -- openJiuwen, or a package that a tree requires, is not installed where it should run
+    x ChatMissing      -- httpx, or the endpoint of a model, is not there
+  * ChatFailed       -- the endpoint of a model gave no usable answer
+    x ChatRefused      -- it answered with an HTTP error; `.status` has it
+    x ChatTimeout      -- it took too long
+    x ChatMalformed    -- what it answered is too large, or no message
+  * AgentError       -- an agent cannot be used; `.findings` say where and why
+    x AgentDefinitionError -- its definition, or what is asked of it, is wrong
+    x AgentBuildError  -- no package can be made of it; nothing was changed
+  x TemplateError    -- a template is broken
   x HostFailed       -- the host process gave no answer: it crashed, or took too long
   x SetupFailed      -- what a tool needs around it to be tried could not be made
   x WorkFailed       -- (work.py) a work module could not be loaded, or raised
@@ -9,22 +19,90 @@
 
 from __future__ import annotations
 
-__all__ = ["HarnessError", "HostFailed", "HostMissing", "SetupFailed"]
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from extforge_verifiers.findings import Finding
+
+__all__ = [
+    "AgentBuildError", "AgentDefinitionError", "AgentError", "ChatFailed", "ChatMalformed", "ChatMissing", "ChatRefused", "ChatTimeout", "HarnessError", "HostFailed",
+    "HostMissing", "Missing", "SetupFailed", "TemplateError",
+]  # fmt: skip
 
 
 class HarnessError(Exception):
     """Base class; catch this to catch them all."""
 
 
-class HostMissing(HarnessError):
-    """Something is not installed; `fix` is the command that installs it."""
+class Missing(HarnessError):
+    """Something needed is not here; `fix` says how to get it."""
 
     def __init__(self, message: str, fix: str) -> None:
         super().__init__(message, fix)
         self.message, self.fix = message, fix
 
     def __str__(self) -> str:
+        return f"{self.message}; {self.fix}"
+
+
+class HostMissing(Missing):
+    """Something is not installed; `fix` is the command that installs it."""
+
+    def __str__(self) -> str:
         return f"{self.message}; install it with: {self.fix}"
+
+
+class ChatMissing(Missing):
+    """httpx is not installed, or there is no endpoint to ask, or nothing answers there."""
+
+
+class ChatFailed(HarnessError):
+    """The endpoint of a model gave no usable answer."""
+
+
+class ChatRefused(ChatFailed):
+    """The endpoint answered with an HTTP error."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message, status)
+        self.message, self.status = message, status
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class ChatTimeout(ChatFailed):
+    """The endpoint took too long."""
+
+
+class ChatMalformed(ChatFailed):
+    """The endpoint's answer is too large, or no message."""
+
+
+class AgentError(HarnessError):
+    """An agent cannot be used: every problem is in `findings`."""
+
+    def __init__(self, source: str, findings: Sequence[Finding]) -> None:
+        super().__init__(source, findings)  # the same as __init__ got, so it pickles
+        self.source = source
+        self.findings = tuple(findings)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{str(f.where) or self.source}: {f.message} [{f.code}]" for f in self.findings)
+
+
+class AgentDefinitionError(AgentError, ValueError):
+    """The definition, or what is asked of the agent, is wrong."""
+
+
+class AgentBuildError(AgentError):
+    """No package can be made of the definition; nothing was changed."""
+
+
+class TemplateError(HarnessError):
+    """A template did not render: a mistake in the template, not in what it was given."""
 
 
 class HostFailed(HarnessError):

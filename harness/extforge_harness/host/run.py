@@ -26,7 +26,7 @@ from extforge_harness.setup import find_card, prepared
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.findings import Finding, Report, Where
 
-__all__ = ["HostRun", "host_available", "verify_in_host"]
+__all__ = ["HostRun", "environment_for", "host_available", "kill", "verify_in_host"]
 
 INSTALL = 'pip install "openjiuwen[observability]" opentelemetry-exporter-otlp-proto-common'
 PROBE = Path(__file__).with_name("probe.py")
@@ -160,6 +160,35 @@ def _requirements(copy: Path) -> list[str]:
 def _run(job: dict[str, Any], folder: Path, python: str, timeout: float) -> dict[str, Any]:
     job_file, result = folder / "job.json", folder / "result.json"
     job_file.write_text(json.dumps(job, ensure_ascii=False), encoding="utf-8")
+    log = folder / "host.log"
+    with log.open("wb") as stream:
+        process = subprocess.Popen(  # noqa: S603 -- running the trees is what we are asked for
+            [python, str(PROBE), str(job_file), str(result)],
+            cwd=folder / "work",
+            env=environment_for(folder),
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            start_new_session=True,
+        )
+        try:
+            process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            kill(process)
+            raise HostFailed(f"the host process took longer than {timeout:g} seconds (--timeout)") from None
+        except BaseException:
+            kill(process)
+            raise
+        kill(process)
+    if not result.is_file():
+        last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-3:]
+        raise HostFailed(f"the host process ended without an answer (exit {process.returncode}): {' | '.join(last)}")
+    facts: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
+    return facts
+
+
+def environment_for(folder: Path) -> dict[str, str]:
+    """Return the environment of a host process: nothing of the user's, and a home below `folder`."""
     environment = {key: os.environ[key] for key in _KEPT if key in os.environ}
     environment.update(
         HOME=str(folder / "home"),
@@ -172,38 +201,15 @@ def _run(job: dict[str, Any], folder: Path, python: str, timeout: float) -> dict
         MPLCONFIGDIR=str(folder / "home"),
     )
     (folder / "home").mkdir(exist_ok=True)
-    log = folder / "host.log"
-    with log.open("wb") as stream:
-        process = subprocess.Popen(  # noqa: S603 -- running the trees is what we are asked for
-            [python, str(PROBE), str(job_file), str(result)],
-            cwd=folder / "work",
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=stream,
-            stderr=stream,
-            start_new_session=True,
-        )
-        try:
-            process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            _kill(process)
-            raise HostFailed(f"the host process took longer than {timeout:g} seconds (--timeout)") from None
-        except BaseException:
-            _kill(process)
-            raise
-        _kill(process)
-    if not result.is_file():
-        last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-3:]
-        raise HostFailed(f"the host process ended without an answer (exit {process.returncode}): {' | '.join(last)}")
-    facts: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
-    return facts
+    return environment
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
+def kill(process: subprocess.Popen[Any], *, wait: bool = True) -> None:
     """End the process and whatever it started."""
     if hasattr(os, "killpg"):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
     else:
         process.kill()
-    process.wait()
+    if wait:
+        process.wait()
