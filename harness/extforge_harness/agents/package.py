@@ -9,7 +9,6 @@ Source: openJiuwen 0.1.19, `harness/resources/extension_loader.py` and `harness_
 from __future__ import annotations
 
 import json
-import os
 import re
 import tempfile
 from dataclasses import dataclass, replace
@@ -28,6 +27,7 @@ from extforge_verifiers.findings import Finding, Report, Severity, Where
 from extforge_verifiers.frontmatter import check_skill
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable, Iterator, Mapping
 
     from extforge_harness.agents.definition import AgentDefinition
