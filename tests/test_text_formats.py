@@ -97,6 +97,12 @@ def test_csv_delimiters_in_quotes_do_not_mislead_the_check(tools: dict[str, Any]
     assert (result["columns"], result["records"]) == (2, 1)
 
 
+def test_a_style_for_a_format_without_one_is_pointed_out(plans: Plans) -> None:
+    for form, codes in (("csv", ["plan-style-unused"]), ("md", ["plan-style-unused"]), ("html", []), ("svg", [])):
+        does = {"artifact": {"format": form, "style": {"accent": "#112233"}}}
+        assert plans.codes(design("id_export", tools=[{"does": does}])) == codes
+
+
 # --------------------------------------------------------------------------- md
 
 

@@ -10,13 +10,14 @@ from extforge.community import check_skill_source
 from extforge.contents import SCHEMAS
 from extforge.derive import Blueprint, derive, relate
 from extforge.errors import PlanError
-from extforge.external import EXTERNAL, check_external
+from extforge.external import check_external
 from extforge.lint import check_content
 from extforge.naming import is_class_name, is_snake_case, reserved_reason
 from extforge.patterns import slow_reason, unsafe_reason
 from extforge.plan import DoesRail, DoesTool, ExtensionDesign, ResultFilterSpec
 from extforge.reading import Entry, Source, read_plan
 from extforge.rules import check_design, check_relations, problem
+from extforge_harness.acceptance import EXTERNAL
 from extforge_harness.documents import bind, suggest
 from extforge_verifiers.documents import json_path
 from extforge_verifiers.findings import Finding, Severity, Where
@@ -232,6 +233,8 @@ def _check_artifact(
         if getattr(artifact, key) and form != of:
             words = f"{key} only make sense for {of}"
             yield problem(entry, "plan-required-keys", words, *here, key, key=True)
+    if "style" not in SCHEMAS[form]["properties"] and artifact.style.model_fields_set:
+        yield problem(entry, "plan-style-unused", f"a {form} file has no style", *here, "style", warn=True, key=True)
     accent = artifact.style.accent
     if accent is not None and not re.fullmatch(r"#[0-9A-Fa-f]{6}", accent):
         words = f"{accent!r} is not a colour of the form #RRGGBB"
