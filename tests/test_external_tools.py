@@ -685,8 +685,19 @@ def test_the_database_itself_is_what_refuses(
 ) -> None:
     """Without anybody asking for leave, the file is still opened so that SQLite refuses to write."""
     tool = query_tool(plans, orders)
+    addresses, connect = [], sqlite3.connect
+
+    def watched(address: str, **options: Any) -> sqlite3.Connection:
+        addresses.append(address)
+        return connect(address, **options)
+
     monkeypatch.setattr(tool, "_allow", lambda *_: sqlite3.SQLITE_OK)
+    monkeypatch.setattr(tool.sqlite3, "connect", watched)
     assert "readonly database" in tool.run({"sql": sql})["error"]
+    assert tool.run({"sql": "PRAGMA query_only"})["rows"] == [[1]]
+    # The address alone, without the pragma, refuses too.
+    with contextlib.closing(connect(addresses[0], uri=True)) as database, pytest.raises(sqlite3.OperationalError):
+        database.execute(sql)
 
 
 def test_the_tables_of_a_database_can_be_listed(plans: Plans, orders: Path) -> None:
