@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,33 @@ def test_inputs_are_derived_and_a_setup_is_not(plans: Plans) -> None:
     report: Report
     report, _ = try_tool(".", "http", ToolTest(tool_name="order_lookup", inputs=test["inputs"]), cwd=".")
     assert report.verdict is Verdict.UNDETERMINED
+
+
+def test_the_plans_of_the_docs_do_what_the_docs_say(plans: Plans, tmp_path: Path) -> None:
+    """docs/plans.md shows one http, one command and one query tool, and how each is tried."""
+    import textwrap
+
+    from extforge_verifiers.documents import parse_yaml
+
+    text = (ROOT / "docs/plans.md").read_text(encoding="utf-8")
+    blocks = [textwrap.dedent(block) for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
+
+    def block(start: str) -> Any:
+        return parse_yaml(next(b for b in blocks if b.startswith(start) and "artifact" not in b), "docs").value
+
+    count = {"count": {"type": "integer"}, "paths": {"type": "array", "items": {"type": "string"}, "default": []}}
+    history = {"name": "git_history", "does": block("command:")}
+    history["input_params"] = {"type": "object", "properties": count, "required": ["count"]}
+    tools = [*block("tools:")["tools"], history, {"name": "orders_of_customer", "does": block("query:")}]
+    spec = design("docs_tools", tools=tools, acceptance=block("acceptance:")["acceptance"])
+    assert plans.codes(spec) == []
+    made = plans.generate(spec)
+    for tool in ("find_order", "git_history", "orders_of_customer"):
+        report, answer = try_tool(
+            tree_of(made.target, "docs_tools"), "http", case_of(made.target, "docs_tools", tool), cwd=str(tmp_path)
+        )
+        assert report.verdict is Verdict.PASS, report
+        assert answer["success"] is True
 
 
 def test_the_schema_of_acceptance_files_knows_setups() -> None:
