@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["CheckedPlan", "Installed", "check_plan", "check_source", "load_plan"]
 
 MAX_DESIGNS = 10
-LATER_FORMATS = ("csv", "md", "html", "svg")
 STATEFUL = ("audit", "budget", "reminder")
 
 
@@ -217,18 +216,19 @@ def _check_artifact(
     here = (*at, "does", "artifact")
     form = artifact.format
     if form not in SCHEMAS:
-        later = "not generated yet" if form in LATER_FORMATS else "not a format that tools can write"
         fix = suggest(form, sorted(SCHEMAS)) or f"known: {', '.join(sorted(SCHEMAS))}"
-        yield problem(entry, "plan-format-unknown", f"{form!r} is {later}", *here, "format", fix=fix)
+        words = f"{form!r} is not a format that tools can write"
+        yield problem(entry, "plan-format-unknown", words, *here, "format", fix=fix)
         return
     for fact in artifact.minimum:
         if fact not in FORMATS[form].counts:
             words = f"nothing counts {fact!r} in a {form} file"
             fix = f"known: {', '.join(FORMATS[form].counts)}"
             yield problem(entry, "plan-minimum-unknown", words, *here, "minimum", fact, fix=fix, key=True)
-    if artifact.required_keys and form != "json":
-        words = "required_keys only make sense for json"
-        yield problem(entry, "plan-required-keys", words, *here, "required_keys", key=True)
+    for key, of in (("required_keys", "json"), ("required_columns", "csv")):
+        if getattr(artifact, key) and form != of:
+            words = f"{key} only make sense for {of}"
+            yield problem(entry, "plan-required-keys", words, *here, key, key=True)
     accent = artifact.style.accent
     if accent is not None and not re.fullmatch(r"#[0-9A-Fa-f]{6}", accent):
         words = f"{accent!r} is not a colour of the form #RRGGBB"
@@ -408,7 +408,7 @@ def _check_derived(blueprint: Blueprint) -> Iterator[Finding]:
     yield from _check_modules(blueprint)
 
 
-SHARED_MODULES = ("artifact", "inputs", "fonts", "state", "calls", "verify")
+SHARED_MODULES = ("artifact", "calls", "drawing", "figures", "fonts", "inputs", "state", "verify")
 
 
 def _check_modules(blueprint: Blueprint) -> Iterator[Finding]:

@@ -48,14 +48,11 @@ FORMAT_WORDS: dict[str, tuple[str, ...]] = {
     "xlsx": ("xlsx", "xls", "excel", "spreadsheet", "workbook", "表格", "台账"),
     "pdf": ("pdf",),
     "json": ("json",),
-    "png": ("png", "chart", "charts", "plot", "图表"),
-}
-# Formats whose tools a later version brings; a name that asks for one is told so.
-LATER_FORMATS: dict[str, tuple[str, ...]] = {
     "csv": ("csv",),
     "md": ("md", "markdown"),
-    "html": ("html", "webpage"),
-    "svg": ("svg", "diagram"),
+    "html": ("html", "webpage", "网页"),
+    "svg": ("svg", "diagram", "diagrams", "flowchart", "示意图", "流程图"),
+    "png": ("png", "chart", "charts", "plot", "图表"),
 }
 _RAIL_WORDS: dict[str, tuple[str, ...]] = {
     "budget": ("budget", "cost", "costs", "usage", "quota", "预算", "用量", "费用", "成本"),
@@ -280,9 +277,7 @@ def _tool_does(blueprint: Blueprint, index: int, name: str, spec: ToolSpec) -> t
     if found := find_word(words, FORMAT_WORDS):
         blueprint.choose(subject, f"artifact: {found[0]}", f"the word {found[1]!r}")
         return "artifact", ArtifactSpec(format=found[0])
-    later = find_word(words, LATER_FORMATS)
-    reason = f"{later[0]} artifacts are not generated yet" if later else "no word names a format"
-    blueprint.choose(subject, "custom (not implemented until you write it)", reason)
+    blueprint.choose(subject, "custom (not implemented until you write it)", "no word names a format")
     return "custom", CustomSpec()
 
 

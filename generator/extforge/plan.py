@@ -50,8 +50,9 @@ class StyleSpec(Model):
 class ArtifactSpec(Model):
     """A tool that writes one file of a format."""
 
-    format: str = Field(description="pptx, docx, xlsx, pdf, json or png")
+    format: str = Field(description="pptx, docx, xlsx, pdf, json, csv, md, html, png or svg")
     required_keys: list[str] = Field(default=[], description="keys that a JSON artifact must have")
+    required_columns: list[str] = Field(default=[], description="columns that a CSV artifact must have")
     minimum: dict[str, Count] = Field(default={}, description="smallest acceptable counts, such as slides: 3")
     style: StyleSpec = StyleSpec()
 

@@ -144,6 +144,8 @@ class _Layout:
         self.inputs = f"tools.{name}_inputs"
         self.artifact = f"tools.{name}_artifact"
         self.fonts = f"tools.{name}_fonts"
+        self.figures = f"tools.{name}_figures"
+        self.drawing = f"tools.{name}_drawing"
         self.verify = f"{home}.{name}_verify"
         self.state = f"rails.{name}_state"
         self.calls = f"rails.{name}_calls"
@@ -152,8 +154,13 @@ class _Layout:
             shared.append(("inputs", self.inputs))
         if any(tool.format for tool in blueprint.tools):
             shared.append(("artifact", self.artifact))
-        if formats & {"pdf", "png"} and any(tool.format in ("pdf", "png") for tool in blueprint.tools):
+        written = {tool.format for tool in blueprint.tools}
+        if written & {"pdf", "png"}:
             shared.append(("fonts", self.fonts))
+        if written & {"png", "svg", "html"}:
+            shared.append(("figures", self.figures))
+        if written & {"svg", "html"}:
+            shared.append(("drawing", self.drawing))
         if blueprint.rails:
             shared.append(("calls", self.calls))
         if any(rail.does in ("audit", "budget", "reminder") for rail in blueprint.rails):
@@ -176,6 +183,8 @@ class _Layout:
         targets = {
             "artifact": self.artifact,
             "calls": self.calls,
+            "drawing": self.drawing,
+            "figures": self.figures,
             "fonts": self.fonts,
             "inputs": self.inputs,
             "state": self.state,
