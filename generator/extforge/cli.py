@@ -24,6 +24,7 @@ __all__ = ["main", "run"]
 # Name -> what it does, in the words of its own help: the list is shown without importing any of them.
 COMMANDS = {
     "init": "Write a commented starter plan to FILE.",
+    "design": "Turn the capability gaps in GAPS into a plan.",
     "check": "Find every problem in each PLAN.",
     "generate": "Make the extensions of PLAN.",
     "verify": "Say whether each of PATHS is what it claims to be.",

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from extforge.derive import FORMAT_WORDS, LATER_FORMATS
+from extforge.derive import FORMAT_WORDS
 from extforge.design.cues import Evidence, Texts, clauses_of, matches
 
 __all__ = ["Artifact", "artifacts_of", "mentions"]
@@ -52,7 +52,7 @@ class Artifact:
 @cache
 def _words() -> list[tuple[str, str]]:
     """Return (word, format), longest word first."""
-    table = {**LATER_FORMATS, **FORMAT_WORDS}
+    table = FORMAT_WORDS
     pairs = [(word, form) for form, words in table.items() for word in (*words, *_MORE_WORDS.get(form, ()))]
     return sorted([*pairs, *_LIBRARIES.items()], key=lambda pair: -len(pair[0]))
 

@@ -66,7 +66,7 @@ CUES: dict[str, str] = {
     r"|周期性(?!报告|报表)|定期(?=自省|自检|检查|回顾|提醒|反思|纠偏)|定时提醒",
     "remind": r"remind(s|ed|er|ers|ing)?|nudg(e|es|ed)|re-?state[sd]?|提醒|提示模型|告警|预警|自省|纠偏|反思",
     "inject": r"inject(s|ed|ing)?(?! attack)|(in|into|to) (its|the|every|each) (system )?(prompt|context|conversation)s?|prompt (section|augmentation)"
-    r"|注入(?!攻击|漏洞|风险)|系统提示(词)?|提示词(?!工程|规范|写法)|prompt",
+    r"|注入(?!攻击|漏洞|风险)|系统提示(词)?(?!工程|规范|写法)",
     "audit": r"audit(s|ed|ing)?( log| trail| record)?s?|(activity|call|usage|access) (log|trail|history)s?|trail"
     r"|who (called|did|ran|used|invoked)|what the agent did|log(s|ging)? (of )?(every|all|each)|(record|log)s? (every|all|each)( tool)? calls?"
     r"|审计|留痕|(调用|操作|访问)(日志|记录|轨迹)|记录每(次|个|一次)|谁(在什么时候)?(调用|使用|操作)",

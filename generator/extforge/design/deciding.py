@@ -68,11 +68,11 @@ def decide(gap: Gap) -> list[Decision]:
         return [_named_capability(decision)]
     if keeper := _record_keeper(texts, artifacts):
         return [keeper]
-    if rule := _constraint(texts, artifacts):
+    if rule := _constraint(texts):
         products = [a for a in artifacts if a.strength == 3]
         if not products:
             return [rule]
-        rule.doubts.append("the gap mixes a rule with an ability; they became two designs")
+        rule.because("designs", "two", "the gap mixes a rule with an ability", products[0].evidence)
         rest = _writer(texts, products)
         rest.because("kind", "capability", "the rule of the same gap is a design of its own")
         return [rule, rest]
@@ -86,7 +86,7 @@ def _named_capability(decision: Decision) -> Decision:
 
 def _capability(texts: Texts, artifacts: list[Artifact], read: list[str]) -> Decision:
     topic = _is_topic(texts)
-    if not topic and (rail := _rail(texts, artifacts)):
+    if rail := _rail(texts, artifacts):
         return rail
     if artifacts and not topic:
         return _writer(texts, artifacts)
@@ -181,9 +181,9 @@ def _rail(texts: Texts, artifacts: list[Artifact]) -> Decision | None:
         return decision
     inject = texts.find("inject", STATED) or texts.find("inject")
     if inject and not written:
-        if moving := texts.find("dynamic"):
+        if moving := texts.together("inject", "dynamic"):
             decision.rail = "custom"
-            decision.because("rail", "custom", "the text to inject changes, so code must make it", inject, moving)
+            decision.because("rail", "custom", "the text to inject changes, so code must make it", *moving)
             decision.doubts.append("the text has to be computed by a person's code")
             return decision
         decision.rail = "prompt"
@@ -206,34 +206,38 @@ def _claims_files(texts: Texts) -> list[Evidence] | None:
     return [claim, hook] if claim and hook and file else None
 
 
-def _constraint(texts: Texts, artifacts: list[Artifact]) -> Decision | None:
+# What a rule is about, what its rail does, and how hard the words must be: `must` is a rule about files, but a wish
+# about an answer.
+_RULES = (
+    ("guard", ("file-name", "file-place"), ("prohibit", "must")),
+    ("guard", ("command",), ("prohibit",)),
+    ("output_guard", ("answer",), ("prohibit", "protect")),
+    ("result_filter", ("tool-result",), ("prohibit", "protect")),
+    ("guard", ("file-act",), ("prohibit",)),
+)
+
+
+def _constraint(texts: Texts) -> Decision | None:
     """A hard rule about what the agent may do: with files, with commands, or in what it says."""
-    del artifacts
-    for about, cues, hard in (
-        ("guard", ("file-name", "file-place"), ("prohibit", "must")),
-        ("guard", ("command",), ("prohibit",)),
-        ("output_guard", ("answer",), ("prohibit", "protect")),
-        ("result_filter", ("tool-result",), ("prohibit", "protect")),
-        ("guard", ("file-act",), ("prohibit",)),
-    ):
-        for cue in cues:
-            for strength in hard:
-                found = texts.together(strength, cue)
-                if found and _is_rule(texts, about, found):
-                    decision = Decision("constraint", rail=about)
-                    decision.because("kind", "constraint", "a hard rule about what the agent itself may do", *found)
-                    decision.because("rail", about, "a constraint acts through a rail, before or after each call", found[1])
-                    if found[0].field == "gap_description":
-                        decision.doubts.append("only the description states the rule")
-                    return decision
+    for does, objects, hard in _RULES:
+        for fields in (STATED, ("gap_description",)):
+            pairs = [texts.together(word, thing, fields=fields) for thing in objects for word in hard]
+            found = next((pair for pair in pairs if pair and _acts(texts, pair)), None)
+            if found is None:
+                continue
+            decision = Decision("constraint", rail=does)
+            decision.because("kind", "constraint", "a hard rule about what the agent itself may do", *found)
+            decision.because("rail", does, "a constraint acts through a rail, before or after each call", found[1])
+            if fields == ("gap_description",):
+                decision.doubts.append("only the description states the rule")
+            return decision
     return None
 
 
-def _is_rule(texts: Texts, about: str, found: list[Evidence]) -> bool:
-    """A hard word and its object in one field: is it about the agent's own acts?"""
-    del about
-    acts = texts.find("file-act") or texts.find("hook") or texts.find("answer") or texts.find("command")
-    return bool(acts) or found[1].cue in ("file-name", "answer", "tool-result")
+def _acts(texts: Texts, found: list[Evidence]) -> bool:
+    """Say whether the rule is about the agent's own acts: a folder alone may be a folder of anything."""
+    acts = any(texts.find(cue) for cue in ("file-act", "hook", "answer", "command"))
+    return acts or found[1].cue in ("file-name", "answer", "tool-result")
 
 
 # --------------------------------------------------------------------------- tools
