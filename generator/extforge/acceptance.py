@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from extforge.external import EXTERNAL
+from extforge.filenames import fitting_path
 from extforge.patterns import example
-from extforge.samples import sample_inputs
+from extforge.samples import sample_inputs, sample_values
 from extforge.serialise import manifest_text
 from extforge.skills import skill_body
 
@@ -79,6 +81,8 @@ def _tool_test(blueprint: Blueprint, tool: Tool) -> dict[str, Any]:
     test: dict[str, Any] = {"tool_name": tool.name, "query": query or f"Please use {tool.name}."}
     if inputs is not None:
         test["inputs"] = inputs
+    if given is not None and given.setup is not None:
+        test["setup"] = given.setup.model_dump(mode="json", by_alias=True, exclude_unset=True)
     test["expect"] = expect
     test["assertions"] = {"must_call_tool": True, "tool_result_success": expect["success"], "required_fields": fields}
     return test
@@ -86,8 +90,10 @@ def _tool_test(blueprint: Blueprint, tool: Tool) -> dict[str, Any]:
 
 def _inputs(blueprint: Blueprint, tool: Tool) -> dict[str, Any] | None:
     if tool.does == "artifact":
-        name = f"{tool.name}{blueprint.suffix}.{tool.format}"
+        name = fitting_path(tool.name, f".{tool.format}", blueprint.guards.get(tool.name, []))
         return sample_inputs(tool, name, blueprint.description)
+    if tool.does in EXTERNAL:
+        return sample_values(tool.input_params)
     return {} if tool.does == "report" else None
 
 
@@ -96,7 +102,7 @@ def _rail_test(blueprint: Blueprint, rail: Rail, formats: Mapping[str, str]) -> 
     test: dict[str, Any] = {"rail": rail.class_name, "does": rail.does, "query": "Please use a tool."}
     match rail.does:
         case "guard":
-            test.update(_guard_calls(rail, formats))
+            test.update(_guard_calls(rail, formats, blueprint.guards))
         case "artifact_gate":
             test["lie"] = not options.get("tools")
         case "prompt":
@@ -130,17 +136,26 @@ def _first_line(text: str) -> str:
     return lines[0][:80].rstrip() if lines else ""
 
 
-def _guard_calls(rail: Rail, formats: Mapping[str, str]) -> dict[str, Any]:
+def _guard_calls(
+    rail: Rail, formats: Mapping[str, str], guards: Mapping[str, list[dict[str, Any]]]
+) -> dict[str, Any]:
     """Return one call that the guard must refuse and one that it must let through."""
     watched = rail.options.get("tools") or []
     tool = next(iter(watched), "") or next(iter(formats), "") or "write_file"
     argument = "output_path" if tool in formats else "file_path"
     require = rail.options.get("require") or {}
     forbid = rail.options.get("forbid") or {}
-    extension = (require.get("extension") or [f".{formats.get(tool, 'txt')}"])[0]
+    rules = guards.get(tool, guards.get("", [rail.options]))
+    allowed = [rule["require"]["extension"][0] for rule in rules if (rule.get("require") or {}).get("extension")]
+    extension = next(iter(allowed), f".{formats.get(tool, 'txt')}")
+    # What this guard lets through, another one that watches the same tool must not refuse.
+    fitting = fitting_path("report", extension, rules)
     blocks, passes = _pattern_calls(require, forbid, argument)
+    if passes is not None and argument in passes and len(rules) > 1:
+        passes = {argument: fitting}
     if blocks is None and passes is None:
         bad, good = _file_names(require, forbid, extension)
+        good = fitting if len(rules) > 1 else good
         if rail.options.get("on_violation") == "rewrite":
             return {
                 "tool_name": tool,
@@ -156,7 +171,7 @@ def _guard_calls(rail: Rail, formats: Mapping[str, str]) -> dict[str, Any]:
 def _file_names(require: dict[str, Any], forbid: dict[str, Any], extension: str) -> tuple[str, str]:
     """Return a file name that breaks the rule, and one that keeps it."""
     suffix = require.get("stem_suffix") or ""
-    folder = f"{require['folder'][0]}/" if require.get("folder") else ""
+    folder = f"{require['folder'][0]}/" if require.get("folder") not in (None, [], ["."]) else ""
     good = f"{folder}report{suffix}{extension}"
     if suffix:
         return f"{folder}report{extension}", good

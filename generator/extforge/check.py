@@ -10,6 +10,7 @@ from extforge.community import check_skill_source
 from extforge.contents import SCHEMAS
 from extforge.derive import Blueprint, derive, relate
 from extforge.errors import PlanError
+from extforge.external import EXTERNAL, check_external
 from extforge.lint import check_content
 from extforge.naming import is_class_name, is_snake_case, reserved_reason
 from extforge.patterns import unsafe_reason
@@ -206,6 +207,8 @@ def _check_tool(entry: Entry, design: ExtensionDesign, index: int, tool: ToolSpe
         return
     if tool.does.artifact is not None:
         yield from _check_artifact(entry, tool, tool.does.artifact, at)
+    if given[0] in EXTERNAL:
+        yield from check_external(entry, tool, given[0], getattr(tool.does, given[0]), at)
     if tool.does.report is not None:
         yield from _check_report(entry, design, tool, (*at, "does", "report"))
 
@@ -408,7 +411,7 @@ def _check_derived(blueprint: Blueprint) -> Iterator[Finding]:
     yield from _check_modules(blueprint)
 
 
-SHARED_MODULES = ("artifact", "calls", "drawing", "figures", "fonts", "inputs", "state", "verify")
+SHARED_MODULES = ("artifact", "calls", "drawing", "figures", "fonts", "inputs", "network", "places", "state", "verify")
 
 
 def _check_modules(blueprint: Blueprint) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from extforge.contents import SCHEMAS, report_schema
+from extforge.external import EXTERNAL, derived_params, external_options
 from extforge.naming import pascal_case
 from extforge.plan import (
     ArtifactSpec,
@@ -81,7 +82,7 @@ class Tool:
     class_name: str
     module: str  # of the adapter, below the extension: "tools.deck_tool"
     work: str  # of the work: "tools.deck"
-    does: str  # artifact, report or custom
+    does: str  # artifact, http, command, query, report or custom
     description: str
     mutation: str
     input_params: dict[str, Any]
@@ -125,6 +126,7 @@ class Blueprint:
     skills: list[Skill] = field(default_factory=list)
     planned: list[str] = field(default_factory=list)  # files that a person must add
     suffix: str = ""  # how the guards that watch its tools want file names to end
+    guards: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # tool of the plan, or '' for any other -> rules that watch it
     choices: list[Choice] = field(default_factory=list)
 
     def choose(self, subject: str, value: str, reason: str) -> None:
@@ -158,12 +160,16 @@ def relate(blueprints: list[Blueprint], tools: Mapping[str, list[str]]) -> None:
         tools: tools of extensions that are already in the target, extension -> tool names.
     """
     known = {**tools, **{b.name: [tool.name for tool in b.tools] for b in blueprints}}
+    guards: dict[str, list[dict[str, Any]]] = {"": [], **{name: [] for names in known.values() for name in names}}
     for blueprint in blueprints:
+        blueprint.guards = guards
         for rail in blueprint.rails:
             if rail.does != "guard":
                 continue
             watched = [tool for name in blueprint.design.applies_to for tool in known.get(name, [])]
             rail.options["tools"] = watched
+            for name in watched or guards:
+                guards[name].append(rail.options)
             suffix = (rail.options.get("require") or {}).get("stem_suffix") or ""
             for other in blueprints:
                 if suffix and (not watched or any(tool.name in watched for tool in other.tools)):
@@ -281,17 +287,24 @@ def _tool_does(blueprint: Blueprint, index: int, name: str, spec: ToolSpec) -> t
     return "custom", CustomSpec()
 
 
+_MUTATIONS = {"artifact": "mutating_local", "query": "safe_read", "report": "safe_read"}
+
+
 def _finish_tool(blueprint: Blueprint, index: int, tool: Tool, spec: ToolSpec, options: BaseModel) -> Tool:
     plain = options.model_dump(mode="json", exclude_none=True)
     form = plain.get("format", "") if tool.does == "artifact" else ""
     mutation: str = spec.mutation or ""
     if not mutation:
-        mutation = {"artifact": "mutating_local", "report": "safe_read"}.get(tool.does, "side_effect")
+        mutation = _MUTATIONS.get(tool.does, "side_effect")
+        if tool.does == "http":
+            mutation = "safe_read" if plain["method"] == "GET" else "mutating_external"
         blueprint.choose(f"tools[{index}].mutation", mutation, f"what a tool that does {tool.does} may change")
     if spec.input_params is not None:
         params = spec.input_params
     elif tool.does == "artifact":
         params = SCHEMAS[form]
+    elif tool.does in EXTERNAL:
+        params = derived_params(tool.does, options)
     else:
         params = report_schema() if tool.does == "report" else {"type": "object", "properties": {}}
     description = spec.description or _tool_description(blueprint, tool, form)
@@ -299,9 +312,18 @@ def _finish_tool(blueprint: Blueprint, index: int, tool: Tool, spec: ToolSpec, o
         blueprint.choose(f"tools[{index}].description", description, "from what the tool does")
     if tool.does == "report":
         plain["state"] = plain.get("state") or blueprint.rails[0].class_name
+    if tool.does in EXTERNAL:
+        plain = external_options(tool.does, tool.name, plain)
     return Tool(
         tool.name, tool.class_name, tool.module, tool.work, tool.does, description, mutation, params, form, plain
     )
+
+
+_OUTSIDE = {
+    "http": ("调用接口：", "Call an API: "),
+    "command": ("运行程序：", "Run a program: "),
+    "query": ("查询数据库：", "Query a database: "),
+}
 
 
 def _tool_description(blueprint: Blueprint, tool: Tool, form: str) -> str:
@@ -320,6 +342,8 @@ def _tool_description(blueprint: Blueprint, tool: Tool, form: str) -> str:
             else f"Report what the {rail} rail has recorded in this session: "
         )
         text = head + subject
+    elif tool.does in EXTERNAL:
+        text = _OUTSIDE[tool.does][0 if chinese else 1] + subject
     else:
         text = f"{_sentence(tool.name)}: {subject}" if goal else _sentence(tool.name)
     text += "。" if chinese else "."

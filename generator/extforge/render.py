@@ -18,6 +18,7 @@ from extforge import __version__
 from extforge.acceptance import acceptance_text
 from extforge.bundle import BUNDLED_FORMATS, bundle
 from extforge.errors import TemplateError
+from extforge.external import EXTERNAL
 from extforge.rules import MODULE_PREFIX
 from extforge.serialise import json_text, manifest_text
 from extforge.skills import skill_files
@@ -146,6 +147,8 @@ class _Layout:
         self.fonts = f"tools.{name}_fonts"
         self.figures = f"tools.{name}_figures"
         self.drawing = f"tools.{name}_drawing"
+        self.network = f"tools.{name}_network"
+        self.places = f"tools.{name}_places"
         self.verify = f"{home}.{name}_verify"
         self.state = f"rails.{name}_state"
         self.calls = f"rails.{name}_calls"
@@ -161,6 +164,11 @@ class _Layout:
             shared.append(("figures", self.figures))
         if written & {"svg", "html"}:
             shared.append(("drawing", self.drawing))
+        does = {tool.does for tool in blueprint.tools}
+        if does & set(EXTERNAL):
+            shared.append(("places", self.places))
+        if "http" in does:
+            shared.append(("network", self.network))
         if blueprint.rails:
             shared.append(("calls", self.calls))
         if any(rail.does in ("audit", "budget", "reminder") for rail in blueprint.rails):
@@ -187,6 +195,8 @@ class _Layout:
             "figures": self.figures,
             "fonts": self.fonts,
             "inputs": self.inputs,
+            "network": self.network,
+            "places": self.places,
             "state": self.state,
             "verify_checking": f"{self.verify}.checking",
             "verify_findings": f"{self.verify}.findings",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from extforge.patterns import example
+
 if TYPE_CHECKING:
     from extforge.derive import Tool
 
-__all__ = ["sample_inputs"]
+__all__ = ["sample_inputs", "sample_values"]
 
 _TABLE: dict[str, Any] = {
     "headers": ["Region", "Q2", "Q3", "Growth"],
@@ -173,3 +175,34 @@ _CONTENT = {
     "html": _html,
     "svg": _svg,
 }
+
+
+def sample_values(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a plausible value for every required input of a schema."""
+    properties = schema.get("properties", {})
+    return {name: _value(properties.get(name, {})) for name in schema.get("required", [])}
+
+
+def _value(schema: dict[str, Any]) -> Any:
+    for key in ("default", "const"):
+        if key in schema:
+            return schema[key]
+    for key in ("examples", "enum"):
+        if schema.get(key):
+            return schema[key][0]
+    kinds = schema.get("type", "string")
+    match kinds if isinstance(kinds, str) else kinds[0]:
+        case "integer" | "number":
+            return schema.get("minimum", 1)
+        case "boolean":
+            return True
+        case "array":
+            items = schema.get("items")
+            return [_value(items if isinstance(items, dict) else {})]
+        case "object":
+            return sample_values(schema)
+        case "null":
+            return None
+        case _:
+            text = example(schema["pattern"]) if isinstance(schema.get("pattern"), str) else None
+            return text or "sample"[: schema.get("maxLength", 6)].ljust(schema.get("minLength", 0), "x")

@@ -9,13 +9,15 @@
     x ChatTimeout      -- it took too long
     x ChatMalformed    -- what it answered is too large, or no message
   x HostFailed       -- the host process gave no answer: it crashed, or took too long
+  x SetupFailed      -- what a tool needs around it to be tried could not be made
+  x WorkFailed       -- (work.py) a work module could not be loaded, or raised
 """
 
 from __future__ import annotations
 
 __all__ = [
     "ChatFailed", "ChatMalformed", "ChatMissing", "ChatRefused", "ChatTimeout", "HarnessError", "HostFailed",
-    "HostMissing", "Missing",
+    "HostMissing", "Missing", "SetupFailed",
 ]  # fmt: skip
 
 
@@ -70,3 +72,7 @@ class ChatMalformed(ChatFailed):
 
 class HostFailed(HarnessError):
     """The host process gave no answer."""
+
+
+class SetupFailed(HarnessError):
+    """What a tool needs around it to be tried could not be made."""

@@ -56,8 +56,7 @@ def tool_specs(decision: Decision, gap: Gap, name: str, skill: str, rail: str) -
     for what in decision.tools:
         does, _, form = what.partition(":")
         own = name if not specs else f"{name}_{form or does}"
-        from extforge.plan import DoesTool
-        body = _BODIES[does](decision, gap, text, form, rail) if does in DoesTool.model_fields else _notes(gap)  # TEMP
+        body = _BODIES[does](decision, gap, text, form, rail)
         spec: Spec = {"name": own, "class": f"{pascal_case(own)}Tool", "description": _about_tool(gap, does, form, skill)}
         if does in body and does == "command":
             spec["input_params"] = _arguments_schema(body["command"]["argv"])

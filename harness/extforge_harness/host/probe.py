@@ -344,6 +344,8 @@ async def turn(agent: Any, model: ScriptedModel, watch: Watch, spec: Facts, work
     before = (len(model.requests), len(watch.results), len(watch.executed))
     started = time.monotonic()
     facts: Facts = {"id": spec["id"]}
+    usual = dict(os.environ)
+    os.environ.update(spec.get("environment") or {})
     try:
         session = create_agent_session(session_id=spec["session"], card=agent.card)
         await session.pre_run(inputs={"query": spec["query"]})
@@ -355,6 +357,9 @@ async def turn(agent: Any, model: ScriptedModel, watch: Watch, spec: Facts, work
             await session.post_run()
     except Exception as exc:  # noqa: BLE001 -- whatever an extension does to a turn is a fact about it
         facts["error"] = f"{type(exc).__name__}: {exc}"
+    finally:
+        os.environ.clear()
+        os.environ.update(usual)
     requests = model.requests[before[0] :]
     last = requests[-1] if requests else {}
     facts["requests"] = len(requests)
