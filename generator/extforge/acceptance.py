@@ -211,6 +211,6 @@ def _pattern_calls(require: dict[str, Any], forbid: dict[str, Any], argument: st
 def _examples(pattern: str, argument: str) -> tuple[_Arguments, _Arguments]:
     """Return arguments that do not match a pattern, and arguments that do."""
     match = example(pattern)
-    candidates = ("report.txt", "report", "x", "0", "zz-zz")
+    candidates = ("report.txt", "report", "x", "0", "zz-zz", "Report 1.TXT", "报告 1.txt")
     miss = next((t for t in candidates if not re.fullmatch(pattern, t)), None)
     return {argument: miss} if miss else None, {argument: match} if match else None

@@ -13,13 +13,13 @@ from functools import cache
 from extforge.derive import FORMAT_WORDS
 from extforge.design.cues import Evidence, Texts, clauses_of, matches
 
-__all__ = ["Artifact", "artifacts_of", "mentions"]
+__all__ = ["Artifact", "artifacts_of", "mentions", "subjects"]
 
 _LIBRARIES = {"openpyxl": "xlsx", "xlsxwriter": "xlsx", "reportlab": "pdf", "weasyprint": "pdf", "matplotlib": "png"}
 # Beside the words of plans: in a gap a verb stands by to say that they are a product.
 _MORE_WORDS = {
     "pptx": ("slide deck", "slide decks", "路演稿", "演示文稿"),
-    "docx": ("word document", "word documents", "word file", "word files"),
+    "docx": ("word document", "word documents", "word file", "word files", "word doc", "word docs"),
     "xlsx": ("spreadsheets", "workbooks", "电子表格"),
     "csv": ("comma-separated", "comma separated", "逗号分隔"),
     "html": ("web page", "html page", "网页"),
@@ -32,7 +32,11 @@ _MORE_WORDS = {
 _NAMES = frozenset(
     "pptx ppt powerpoint docx xlsx xls excel spreadsheet spreadsheets workbook workbooks pdf json csv md markdown html svg png"
     " 幻灯片 演示文稿 矢量图 电子表格".split()
-) | {*_LIBRARIES, "comma-separated", "comma separated", "word document", "word documents", "word file", "word files"}
+) | {*_LIBRARIES, "comma-separated", "comma separated", *_MORE_WORDS["docx"]}
+_JOINED = re.compile(r"\s*(?:\(\S{1,8}\)\s*)?(?:,|/|&|、|或者?|和|及|与|\bor\b|\band\b|\+)\s*(?:an?|the|as|in|to)?\s*\.?", re.IGNORECASE)
+_CONVERTED = re.compile(r"转(成|换|为)|变成|做成|导出为|\b(in)?to\b", re.IGNORECASE)
+_WORD = re.compile(r"\bms |\bmicrosoft ", re.IGNORECASE)
+_ANSWERED = re.compile(r"\breturn(s|ed|ing)?\b|\brespon(d|ds|se|ses)\b|返回|响应", re.IGNORECASE)
 _FILE_RULE_AFTER = re.compile(r"\s*\S{0,6}\s*(suffix|extension|后缀|扩展名|结尾|格式的文件名)", re.IGNORECASE)
 _FILE_RULE_BEFORE = re.compile(r"(suffix|extensions?|ends? (in|with)|后缀|扩展名)(为|是|必须是|只能是)?\s*\W{0,2}$", re.IGNORECASE)
 _TOWARDS = re.compile(r"(\b(in|as|to|into|onto)( an?| the| real| editable)*|成|为|至|到)\s*[.\"'“]?$", re.IGNORECASE | re.ASCII)
@@ -65,10 +69,32 @@ def _mention_pattern() -> re.Pattern[str]:
 
 
 def mentions(text: str) -> list[tuple[str, re.Match[str]]]:
-    """Return (format, where it stands) for each format word of a text; `word` counts as a name only as `Word`."""
+    """Return (format, where it stands) for each format word of a text.
+
+    The English noun `word` names a format only as `Word`, after `MS`, before `format`, or beside another format.
+    """
     forms = dict(_words())
     found = [(forms[match[0].lower()], match) for match in _mention_pattern().finditer(text)]
-    return [(form, match) for form, match in found if match[0] != "word"]
+    kept = []
+    for index, (form, match) in enumerate(found):
+        if match[0] == "word":
+            beside = [other for _, other in found[max(0, index - 1) : index + 2] if other is not match]
+            joined = any(_joined(text, *sorted((match, other), key=lambda m: m.start())) for other in beside)
+            before, after = text[max(0, match.start() - 12) : match.start()], text[match.end() :]
+            if not (joined or _WORD.search(before) or re.match(r" (format|export|template)", after)):
+                continue
+        kept.append((form, match))
+    return kept
+
+
+def _joined(text: str, first: re.Match[str], second: re.Match[str]) -> bool:
+    """Say whether two mentions stand in one list: `Word, PDF or Excel`."""
+    return _JOINED.fullmatch(text, first.end(), second.start()) is not None
+
+
+def subjects(text: str) -> set[str]:
+    """Return the formats that a rule is about: `PPT file names must ...`, and not `only .csv files`."""
+    return {form for form, match in mentions(text) if _role("feature", text, form, match) > 0}
 
 
 def artifacts_of(texts: Texts) -> tuple[list[Artifact], list[str]]:
@@ -77,9 +103,13 @@ def artifacts_of(texts: Texts) -> tuple[list[Artifact], list[str]]:
     read: list[str] = []
     for name, sentence in texts.sentences():
         for clause in clauses_of(sentence):
+            before: tuple[int, re.Match[str]] | None = None
             for form, match in mentions(clause):
-                role = _role(texts, name, clause, form, match)
-                named = match[0].lower() in _NAMES or match[0] == "Word"
+                role = _role(name, clause, form, match)
+                if before is not None and _joined(clause, before[1], match):
+                    role = before[0]
+                before = role, match
+                named = match[0].lower() in _NAMES or match[0].lower() == "word"
                 if role == 0:
                     read += [form]
                 elif role > 0 and (named or role == 3):
@@ -95,20 +125,22 @@ def artifacts_of(texts: Texts) -> tuple[list[Artifact], list[str]]:
     return list(best.values()), [form for form in dict.fromkeys(read) if form not in best]
 
 
-def _role(texts: Texts, name: str, clause: str, form: str, match: re.Match[str]) -> int:
+def _role(name: str, clause: str, form: str, match: re.Match[str]) -> int:
     """Return how sure it is that this is a product: 3, 2 or 1; 0 for something that is read; -1 for neither."""
     before, after = clause[: match.start()], clause[match.end() :]
     if _FILE_RULE_AFTER.match(after) or _FILE_RULE_BEFORE.search(before):
         return -1
     if any(lack.end() <= match.start() + 1 for lack in matches("lack", clause)):
         return -1
-    if form == "json" and not _FILE_WORDS.search(clause) and texts.find("web"):
-        return -1  # what a web API answers with
+    if form == "json" and not _FILE_WORDS.search(clause) and (_ANSWERED.search(clause) or matches("web", clause)):
+        return -1  # what an API or a tool answers with
+    if re.search(r"\w\.$", before):  # the ending of a file's name: README.md
+        return 3 if matches("produce", before) else -1
     verbs = [verb.end() for verb in matches("produce", before)]
     intake = [verb.end() for verb in matches("intake", before)]
     if _TOWARDS.search(before):
         return 3
-    if intake and intake[-1] >= max(verbs, default=-1):
+    if intake and (intake[-1] >= max(verbs, default=-1) or _CONVERTED.search(after)):
         return 0
     if matches("produce", clause):
         return 3

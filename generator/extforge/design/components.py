@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from extforge.design.deciding import Decision
     from extforge.design.gaps import Gap
 
-__all__ = ["is_chinese", "plain", "rail_spec", "skill_spec", "tool_specs"]
+__all__ = ["is_chinese", "plain", "rail_spec", "skill_spec", "tool_specs", "trials"]
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]+")
 _OTHER_DATABASES = re.compile(r"postgres\w*|mysql|mariadb|oracle|sql ?server|clickhouse|hive|mongo\w*|snowflake", re.IGNORECASE)
@@ -146,6 +146,19 @@ _BODIES = {
     "command": _command,
     "query": _query,
 }
+
+
+def trials(tools: list[Spec]) -> Spec:
+    """Return the `acceptance` of tools that reach outside: stand-ins, so that they can be tried without it."""
+    found: Spec = {}
+    for tool in tools:
+        if "command" in tool["does"]:
+            found[tool["name"]] = {"inputs": {"arguments": ["example"]}, "setup": {"argv": ["echo"]}}
+        elif "query" in tool["does"]:
+            script = "CREATE TABLE sample (name TEXT, amount REAL); INSERT INTO sample VALUES ('a', 1.5), ('b', 2.5);"
+            sql = "SELECT name, amount FROM sample ORDER BY name"
+            found[tool["name"]] = {"inputs": {"sql": sql}, "setup": {"sqlite": script}}
+    return found
 
 
 def _arguments_schema(argv: list[str]) -> Spec:

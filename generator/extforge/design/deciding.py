@@ -8,19 +8,18 @@ the lightest component is taken, and marked.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from extforge.design import details
 from extforge.design.artifacts import Artifact, artifacts_of
-from extforge.design.cues import Evidence, Texts
+from extforge.design.cues import FIELDS, Evidence, Texts
 
 if TYPE_CHECKING:
     from extforge.design.gaps import Gap
 
 __all__ = ["Decision", "Reason", "decide"]
-
-STATED = ("feature", "suggested_approach")  # what is asked for, as opposed to what is the matter today
-
 
 @dataclass(frozen=True, slots=True)
 class Reason:
@@ -92,13 +91,13 @@ def _capability(texts: Texts, artifacts: list[Artifact], read: list[str]) -> Dec
         return _writer(texts, artifacts)
     if action := _action(texts, read):
         return action
-    if hook := texts.find("hook", STATED):
+    if hook := texts.find("hook", texts.stated):
         decision = Decision(rail="custom")
         decision.because("rail", "custom", "it acts at a moment of the agent's work, in a way that has no name here", hook)
         decision.doubts.append("what the rail should do has to be written by a person")
         return decision
     decision = Decision(skill=True)
-    knowledge = texts.find("knowledge", STATED) or texts.find("knowledge")
+    knowledge = texts.find("knowledge", texts.stated) or texts.find("knowledge")
     if knowledge:
         decision.because("skill", "yes", "knowledge or guidance, and nothing to run", knowledge)
         if knowledge.field == "gap_description":
@@ -120,7 +119,7 @@ def _is_topic(texts: Texts) -> bool:
 
 def _strong(texts: Texts) -> bool:
     """Say whether the title asks for a file in so many words."""
-    return any(a.strength == 3 and a.evidence.field in STATED for a in artifacts_of(texts)[0])
+    return any(a.strength == 3 and a.evidence.field in texts.stated for a in artifacts_of(texts)[0])
 
 
 # --------------------------------------------------------------------------- rails
@@ -128,43 +127,49 @@ def _strong(texts: Texts) -> bool:
 
 def _record_keeper(texts: Texts, artifacts: list[Artifact]) -> Decision | None:
     """A rail that counts or records while the agent works, and the tool that reads it back."""
+    period = texts.find("period")
+    reminds = texts.find("remind") or texts.find("inject")
+    if period and reminds:
+        return _reminder(texts, period, reminds)
     written = any(a.strength == 3 for a in artifacts)
-    for does, cue in (("audit", "audit"), ("budget", "budget")):
-        found = texts.together(cue, "session", fields=STATED) or texts.together(cue, "session")
-        if not found:
+    for does in ("audit", "budget"):
+        counted, session = texts.find(does, texts.stated) or texts.find(does), texts.find("session")
+        if not (counted and session and _about_calls(texts)):
             continue
-        about_calls = any(texts.find(c) for c in ("hook", "period")) or _about_calls(texts)
-        if not about_calls or (written and not _about_calls(texts)):
-            continue
-        if does == "audit" and not texts.find("audit", STATED):
+        aside = counted.field not in texts.stated
+        if (does == "audit" and aside) or (written and aside and not texts.find("hook")):
             continue
         decision = Decision(rail=does, tools=["report"])
-        decision.because("rail", does, "it records or counts while the agent works", *found)
+        decision.because("rail", does, "it records or counts while the agent works", counted, session)
         back = texts.find("read-back")
         decision.because("tool", "report", "what a rail accumulates must be read back by a tool", back)
         decision.because("kind", "capability", "it records; it forbids nothing")
         return decision
-    if period := texts.find("period"):
-        found = texts.find("remind") or texts.find("inject")
-        decision = Decision(rail="reminder")
-        decision.because("rail", "reminder", "it acts every so many turns or calls", period, found)
-        if texts.find("read-back") and texts.find("budget"):
-            decision.tools = ["report"]
-            decision.because("tool", "report", "what it counts is to be read back", texts.find("read-back"))
-        decision.because("kind", "capability", "it reminds; it forbids nothing")
-        return decision
-    return None
+    return _reminder(texts, period, None) if period else None
+
+
+def _reminder(texts: Texts, period: Evidence, reminds: Evidence | None) -> Decision:
+    decision = Decision(rail="reminder")
+    decision.because("rail", "reminder", "it acts every so many turns or calls", period, reminds)
+    if (back := texts.find("read-back", texts.stated)) and texts.find("budget"):
+        decision.tools = ["report"]
+        decision.because("tool", "report", "what it counts is to be read back", back)
+    decision.because("kind", "capability", "it reminds; it forbids nothing")
+    return decision
+
+
+_CALLS = re.compile(
+    r"\b(tool|model|api|llm|function) ?(calls?|usage|invocations?|budgets?)\b|\btools? (is|are|was|were) (used|called)|\bwhich tools?\b"
+    r"|\b(per|each|every|this|the|a) session|\bsessions?\b|\bconversations?\b|\btoken (usage|budget|limit|count|cost)|\btokens\b"
+    r"|\bagent('s)? (did|does|actions?|activity)|\bactions? of the agent"
+    r"|工具调用|调用(了)?(什么|哪些)?工具|会话|对话|调用次数|次工具|模型调用|每次调用|用了哪些工具|智能体(的)?(行为|操作)|\btoken",
+    re.IGNORECASE | re.ASCII,
+)
 
 
 def _about_calls(texts: Texts) -> bool:
     """Say whether it is about the agent's calls and sessions, not about a business process of that name."""
-    return any(
-        word in texts.whole.lower()
-        for word in (
-            *("tool call", "tool usage", "tools are used", "which tool", "session", "token", "model call", "conversation", "the agent"),
-            *("工具调用", "调用了什么工具", "调用工具", "会话", "对话", "调用次数", "次工具", "模型调用", "用了哪些工具", "agent", "智能体"),
-        )
-    )
+    return _CALLS.search(texts.whole) is not None
 
 
 def _rail(texts: Texts, artifacts: list[Artifact]) -> Decision | None:
@@ -179,7 +184,7 @@ def _rail(texts: Texts, artifacts: list[Artifact]) -> Decision | None:
         decision.rail = "result_filter"
         decision.because("rail", "result_filter", "it changes what a tool returned before the model reads it", *found)
         return decision
-    inject = texts.find("inject", STATED) or texts.find("inject")
+    inject = texts.find("inject", texts.stated) or texts.find("inject")
     if inject and not written:
         if moving := texts.together("inject", "dynamic"):
             decision.rail = "custom"
@@ -192,7 +197,7 @@ def _rail(texts: Texts, artifacts: list[Artifact]) -> Decision | None:
             decision.skill = True
             decision.because("skill", "yes", "the rail injects rules of the field, which are a skill", norms)
         return decision
-    if not written and (remind := texts.find("remind", STATED)) and texts.find("session"):
+    if not written and (remind := texts.find("remind", texts.stated)) and texts.find("session"):
         decision.rail = "reminder"
         decision.because("rail", "reminder", "it reminds while the agent works", remind)
         decision.doubts.append("no period is said; 5 model calls are assumed")
@@ -213,6 +218,7 @@ _RULES = (
     ("guard", ("command",), ("prohibit",)),
     ("output_guard", ("answer",), ("prohibit", "protect")),
     ("result_filter", ("tool-result",), ("prohibit", "protect")),
+    ("custom", ("model-input",), ("protect",)),
     ("guard", ("file-act",), ("prohibit",)),
 )
 
@@ -220,24 +226,32 @@ _RULES = (
 def _constraint(texts: Texts) -> Decision | None:
     """A hard rule about what the agent may do: with files, with commands, or in what it says."""
     for does, objects, hard in _RULES:
-        for fields in (STATED, ("gap_description",)):
+        for fields in (texts.stated, ("gap_description",)):
             pairs = [texts.together(word, thing, fields=fields) for thing in objects for word in hard]
+            if does == "result_filter":  # results are named in one place, and why they are a danger in another
+                pairs += [_both(texts.find(word), texts.find(thing, texts.stated)) for thing in objects for word in hard]
             found = next((pair for pair in pairs if pair and _acts(texts, pair)), None)
             if found is None:
                 continue
             decision = Decision("constraint", rail=does)
             decision.because("kind", "constraint", "a hard rule about what the agent itself may do", *found)
             decision.because("rail", does, "a constraint acts through a rail, before or after each call", found[1])
-            if fields == ("gap_description",):
+            if fields == ("gap_description",) and texts.stated != FIELDS:
                 decision.doubts.append("only the description states the rule")
+            if does == "custom":
+                decision.doubts.append("what comes in has no rail of its own; a person writes its body")
             return decision
     return None
+
+
+def _both(*found: Evidence | None) -> list[Evidence] | None:
+    return [one for one in found if one] if all(found) else None
 
 
 def _acts(texts: Texts, found: list[Evidence]) -> bool:
     """Say whether the rule is about the agent's own acts: a folder alone may be a folder of anything."""
     acts = any(texts.find(cue) for cue in ("file-act", "hook", "answer", "command"))
-    return acts or found[1].cue in ("file-name", "answer", "tool-result")
+    return acts or found[1].cue in ("file-name", "answer", "tool-result", "model-input")
 
 
 # --------------------------------------------------------------------------- tools
@@ -257,7 +271,7 @@ def _writer(texts: Texts, artifacts: list[Artifact]) -> Decision:
 
 
 def _add_norms(decision: Decision, texts: Texts) -> None:
-    if norms := texts.find("norms", STATED) or texts.find("norms"):
+    if norms := texts.find("norms", texts.stated) or texts.find("norms"):
         decision.skill = True
         decision.because("skill", "yes", "the gap brings rules, a style, examples or a template of its field", norms)
 
@@ -265,30 +279,31 @@ def _add_norms(decision: Decision, texts: Texts) -> None:
 def _action(texts: Texts, read: list[str]) -> Decision | None:
     """An action that the agent chooses to take."""
     del read
-    knowledge = texts.find("knowledge", STATED)
-    web, cli, sql = (texts.find(cue, STATED) for cue in ("web", "cli", "sql"))
-    wrap, ask, act = (texts.find(cue, STATED) for cue in ("wrap", "ask", "act"))
+    knowledge = texts.find("knowledge", texts.stated)
+    web, cli, sql, wrap, act = (texts.find(cue, texts.stated) for cue in ("web", "cli", "sql", "wrap", "act"))
+    run, ask = texts.find("run", texts.stated), texts.find("ask", texts.stated)
+    program = next((words for part in texts.fields.values() if (words := details.program(part))), None)
     decision = Decision()
-    if sql and (ask or wrap):
+    if sql and (ask or wrap or run):
         decision.tools = ["query"]
-        decision.because("tool", "query", "it asks a database", sql, ask or wrap)
-    elif web and not (knowledge and not (act or wrap)):
+        decision.because("tool", "query", "it asks a database", sql, ask or wrap or run)
+    elif web and not (knowledge and not (act or wrap or run)):
         decision.tools = ["http"]
         decision.because("tool", "http", "it calls a web API", web)
-    elif cli or (wrap and wrap.cue == "wrap" and not knowledge):
+    elif cli or (run and program and not knowledge) or (wrap and not knowledge):
         decision.tools = ["command"]
-        decision.because("tool", "command", "it wraps a command line program", cli, wrap)
+        decision.because("tool", "command", "it wraps a command line program", cli, wrap or run)
     elif act and not knowledge:
         decision.tools = ["custom"]
         decision.because("tool", "custom", "an action with inputs and a result", act)
         decision.doubts.append("the gap does not say how the action is done; a person writes its body")
-    elif (produce := texts.find("produce", STATED)) and not knowledge:
+    elif (produce := texts.find("produce", texts.stated)) and not knowledge:
         decision.tools = ["custom"]
         decision.because("tool", "custom", "it produces something, in a format that the gap does not name", produce)
         decision.doubts.append("the gap names no file format")
     else:
         return None
-    if norms := texts.find("norms", STATED):
+    if norms := texts.find("norms", texts.stated):
         decision.skill = True
         decision.because("skill", "yes", "the gap brings rules, a style, examples or a template of its field", norms)
     return decision

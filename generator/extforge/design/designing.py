@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from extforge.check import check_source
-from extforge.design.artifacts import mentions
-from extforge.design.components import plain, rail_spec, skill_spec, tool_specs
+from extforge.design.artifacts import subjects
+from extforge.design.components import plain, rail_spec, skill_spec, tool_specs, trials
 from extforge.design.deciding import Decision, decide
 from extforge.design.matching import Match, match_skills
 from extforge.design.naming import name_design
@@ -150,7 +150,7 @@ def _relate(drafts: list[Draft]) -> None:
             rule.applies_to = [rule.partner.name]
             rule.decision.because("applies_to", rule.partner.name, "the rule and this ability stand in one gap")
         else:
-            named = {form for form, _ in mentions(rule.gap.feature)}
+            named = subjects(rule.gap.feature)
             concerned = [draft for draft in writers if named & set(draft.formats)] if named else []
             rule.applies_to = [draft.name for draft in concerned]
             if concerned:
@@ -190,7 +190,8 @@ def _design(draft: Draft) -> dict[str, Any]:
         "skill_source": f"community:{draft.match.skill}" if draft.match else "",
         "description": plain(gap.feature or gap.gap_description, 300),
     }
-    return {**design, **{key: value for key, value in (("tools", tools), ("rails", rails), ("skills", skills)) if value}}
+    parts = (("tools", tools), ("rails", rails), ("skills", skills), ("acceptance", trials(tools)))
+    return {**design, **{key: value for key, value in parts if value}}
 
 
 def _resources(

@@ -161,7 +161,7 @@ def guard(text: str) -> dict[str, Any]:
     if re.search(r"\boverwrit|覆盖", text, _FLAGS) and matches("prohibit", text):
         forbid["argument"] = {"overwrite": "true"}
     if programs := _refused_programs(text):
-        forbid["argument"] = {"command": rf"(.*[^\w-])?({'|'.join(programs)})([^\w-].*)?"}
+        forbid["argument"] = {"command": rf"(.*[\s;|&(/])?({'|'.join(programs)})([\s;|&)].*)?"}
     rules = {"require": require, "forbid": forbid}
     found = {name: rule for name, rule in rules.items() if rule}
     patterns = [rule["pattern"] for rule in found.values() if "pattern" in rule]
