@@ -112,9 +112,18 @@ def _rail_test(blueprint: Blueprint, rail: Rail, formats: Mapping[str, str]) -> 
         case "reminder" if options["every"] <= LONGEST_TURN:
             test["calls"] = options["every"]
             test["shows"] = _first_line(options["text"])
-        case "budget" if options["on_exceed"] == "block":
-            if options.get("calls", LONGEST_TURN + 1) <= LONGEST_TURN:
-                test["refuses_after"] = options["calls"]
+        case "budget" if options.get("calls", LONGEST_TURN + 1) <= LONGEST_TURN:
+            match options["on_exceed"]:
+                case "block":
+                    test["refuses_after"] = options["calls"]
+                case "finish":
+                    test["finishes_after"] = options["calls"]
+                case _:
+                    test.update(calls=options["calls"], shows="Budget used up")
+        case "output_guard":
+            test.update(_said(options["patterns"]))
+        case "result_filter" if not options.get("tools"):
+            test.update(_returned(options))
         case _:
             pass
     test["assertions"] = {"must_observe_side_effect": rail.does != "custom"}
@@ -122,6 +131,24 @@ def _rail_test(blueprint: Blueprint, rail: Rail, formats: Mapping[str, str]) -> 
         state = f"openjiuwen-extensions/{blueprint.name}/<session_id>.json"
         test["assertions"]["observable_state_file"] = state
     return test
+
+
+def _said(patterns: list[str]) -> dict[str, Any]:
+    """Return an answer of the model that the rail must not let through as it is."""
+    hidden = next((text for pattern in patterns if (text := example(pattern))), None)
+    return {"says": f"Here it is: {hidden} .", "hides": hidden} if hidden else {}
+
+
+def _returned(options: dict[str, Any]) -> dict[str, Any]:
+    """Return a tool's result that the model must not read as it is."""
+    if keys := options.get("drop_keys"):
+        return {"returns": {"kept": "yes", keys[0]: "for nobody"}, "hides": "for nobody"}
+    said = _said(options.get("patterns", []))
+    if said:
+        return {"returns": {"note": said["says"]}, "hides": said["hides"]}
+    if most := options.get("max_characters"):
+        return {"returns": {"note": "long " * (most // 5 + 1) + "the very end"}, "hides": "the very end"}
+    return {}
 
 
 def _prompt_text(blueprint: Blueprint, options: dict[str, Any]) -> str:

@@ -13,8 +13,8 @@ from extforge.errors import PlanError
 from extforge.external import EXTERNAL, check_external
 from extforge.lint import check_content
 from extforge.naming import is_class_name, is_snake_case, reserved_reason
-from extforge.patterns import unsafe_reason
-from extforge.plan import DoesRail, DoesTool, ExtensionDesign
+from extforge.patterns import slow_reason, unsafe_reason
+from extforge.plan import DoesRail, DoesTool, ExtensionDesign, ResultFilterSpec
 from extforge.reading import Entry, Source, read_plan
 from extforge.rules import check_design, check_relations, problem
 from extforge_harness.documents import bind, suggest
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from extforge.community import Collection
     from extforge.derive import Rail, Tool
-    from extforge.plan import ArtifactSpec, RailSpec, ToolSpec
+    from extforge.plan import ArtifactSpec, OutputGuardSpec, RailSpec, ToolSpec
 
 __all__ = ["CheckedPlan", "Installed", "check_plan", "check_source", "load_plan"]
 
@@ -308,6 +308,8 @@ def _check_rail(entry: Entry, design: ExtensionDesign, index: int, rail: RailSpe
         if guard.on_violation == "rewrite" and not rewritable:
             words = "only a required stem_suffix or extension can be rewritten into a file name"
             yield problem(entry, "plan-guard-rewrite", words, *here, "on_violation")
+    if (screen := rail.does.output_guard or rail.does.result_filter) is not None:
+        yield from _check_screen(entry, screen, here)
     if (budget := rail.does.budget) is not None and not (budget.calls or budget.characters or budget.seconds):
         words = "a budget needs a limit: calls, characters or seconds"
         yield problem(entry, "plan-budget-empty", words, *here)
@@ -327,6 +329,22 @@ def _check_patterns(entry: Entry, patterns: Mapping[Any, str], at: tuple[str | i
     for key, pattern in patterns.items():
         if reason := unsafe_reason(pattern):
             yield problem(entry, "plan-pattern-unsafe", f"{pattern!r}: {reason}", *at, key)
+
+
+def _check_screen(
+    entry: Entry, screen: OutputGuardSpec | ResultFilterSpec, at: tuple[str | int, ...]
+) -> Iterator[Finding]:
+    """These run over whole answers and results, so their patterns must be fast on long texts."""
+    for index, pattern in enumerate(screen.patterns):
+        if reason := slow_reason(pattern):
+            yield problem(entry, "plan-pattern-unsafe", f"{pattern!r}: {reason}", *at, "patterns", index)
+    if isinstance(screen, ResultFilterSpec):
+        does_something = screen.patterns or screen.drop_keys or screen.max_characters
+        fix = "give it patterns, drop_keys or max_characters"
+    else:
+        does_something, fix = screen.patterns, "give it patterns"
+    if not does_something:
+        yield problem(entry, "plan-screen-empty", "nothing would ever be taken out", *at, fix=fix)
 
 
 def _check_guard_texts(entry: Entry, rule: Any, at: tuple[str | int, ...]) -> Iterator[Finding]:
@@ -411,7 +429,19 @@ def _check_derived(blueprint: Blueprint) -> Iterator[Finding]:
     yield from _check_modules(blueprint)
 
 
-SHARED_MODULES = ("artifact", "calls", "drawing", "figures", "fonts", "inputs", "network", "places", "state", "verify")
+SHARED_MODULES = (
+    "artifact",
+    "calls",
+    "drawing",
+    "figures",
+    "fonts",
+    "inputs",
+    "network",
+    "places",
+    "screen",
+    "state",
+    "verify",
+)
 
 
 def _check_modules(blueprint: Blueprint) -> Iterator[Finding]:

@@ -28,12 +28,14 @@ __all__ = [
     "GuardRule",
     "GuardSpec",
     "HttpSpec",
+    "OutputGuardSpec",
     "Plan",
     "PromptSpec",
     "QuerySpec",
     "RailSpec",
     "ReminderSpec",
     "ReportSpec",
+    "ResultFilterSpec",
     "SecretSpec",
     "SkillSpec",
     "StyleSpec",
@@ -205,10 +207,35 @@ class GateSpec(Model):
     tools: list[str] = Field(default=[], description="tools to watch; default: all")
 
 
+class OutputGuardSpec(Model):
+    """A rail that looks at what the model says before anybody else does."""
+
+    patterns: list[str] = Field(description="regular expressions of what must not be said; repeats are bounded: {1,64}")
+    on_match: Literal["redact", "replace", "finish"] = Field(
+        "redact", description="replace the match, replace the whole answer, or end the turn with the message"
+    )
+    replacement: str = Field("[removed]", description="what stands in place of a match")
+    message: str = Field("This answer was withheld.", description="the answer instead, for replace and finish")
+
+
+class ResultFilterSpec(Model):
+    """A rail that takes out of tool results what the model must not read."""
+
+    tools: list[str] = Field(default=[], description="tools whose results are filtered; default: all")
+    patterns: list[str] = Field(default=[], description="regular expressions of what to replace; repeats are bounded")
+    replacement: str = Field("[removed]", description="what stands in place of a match")
+    drop_keys: list[str] = Field(default=[], description="keys to leave out of structured results, at any depth")
+    max_characters: Annotated[int, Field(ge=100, le=1_000_000)] | None = Field(
+        None, description="the longest result that the model reads"
+    )
+
+
 class DoesRail(Model):
     """What a rail does: exactly one of these."""
 
     guard: GuardSpec | None = None
+    output_guard: OutputGuardSpec | None = None
+    result_filter: ResultFilterSpec | None = None
     audit: AuditSpec | None = None
     reminder: ReminderSpec | None = None
     budget: BudgetSpec | None = None

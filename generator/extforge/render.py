@@ -152,6 +152,7 @@ class _Layout:
         self.verify = f"{home}.{name}_verify"
         self.state = f"rails.{name}_state"
         self.calls = f"rails.{name}_calls"
+        self.screen = f"rails.{name}_screen"
         shared = []
         if blueprint.tools:
             shared.append(("inputs", self.inputs))
@@ -171,6 +172,8 @@ class _Layout:
             shared.append(("network", self.network))
         if blueprint.rails:
             shared.append(("calls", self.calls))
+        if any(rail.does in ("output_guard", "result_filter") for rail in blueprint.rails):
+            shared.append(("screen", self.screen))
         if any(rail.does in ("audit", "budget", "reminder") for rail in blueprint.rails):
             shared.append(("state", self.state))
         self.shared = [
@@ -197,6 +200,7 @@ class _Layout:
             "inputs": self.inputs,
             "network": self.network,
             "places": self.places,
+            "screen": self.screen,
             "state": self.state,
             "verify_checking": f"{self.verify}.checking",
             "verify_findings": f"{self.verify}.findings",

@@ -103,6 +103,10 @@ class RailTest(Model):
     calls: Calls = Field(1, description="how many calls of a harmless tool to make")
     shows: str | None = Field(None, description="a text that must appear in the system prompt")
     refuses_after: Calls | None = Field(None, description="how many calls may run before one is refused")
+    finishes_after: Calls | None = Field(None, description="how many calls may run before the turn is ended")
+    says: str | None = Field(None, description="what the model answers")
+    returns: Any = Field(None, description="what a tool returns")
+    hides: str | None = Field(None, description="a text of `says` or `returns` that must not get through")
     lie: bool = Field(default=False, description="let a tool claim a file that is not there")
     note: str = ""
     assertions: Assertions = Assertions()

@@ -25,6 +25,7 @@ __all__ = ["Trial", "judge", "plan_turns"]
 
 STAND_IN = "extforge_probe"  # a harmless tool that gives the hooks something to see
 LIAR = "extforge_liar"  # a tool that claims a file it did not write
+ECHO = "extforge_echo"  # a tool that returns its argument `result`
 _REFUSED = "callback execution aborted"
 # Hooks that only an error, a resumed session or a steering message would fire.
 _RARE = frozenset(("on_model_exception", "on_tool_exception", "before_steering_drain"))
@@ -83,7 +84,7 @@ def plan_turns(trials: list[Trial]) -> dict[str, Any]:
             if tool.inputs is not None and ready:
                 turn = _turn(trial, f"tool-{index}", tool.query, [(tool.tool_name, tool.inputs)])
                 turns.append({**turn, "environment": trial.environments.get(index, {})})
-    return {"turns": turns, "stand_ins": sorted(stand_ins), "task_loop": task_loop, "liar": LIAR}
+    return {"turns": turns, "stand_ins": sorted(stand_ins), "task_loop": task_loop, "liar": LIAR, "echo": ECHO}
 
 
 def _rail_turns(trial: Trial, index: int, test: RailTest, stand_ins: set[str]) -> Iterator[dict[str, Any]]:
@@ -95,10 +96,18 @@ def _rail_turns(trial: Trial, index: int, test: RailTest, stand_ins: set[str]) -
     if test.lie:
         stand_ins.add(LIAR)
         yield _turn(trial, f"lie-{index}", test.query, [(LIAR, {})])
-    calls = test.calls if test.refuses_after is None else test.refuses_after + 1
+    if test.says is not None:
+        says = {"says": test.says, "streams": True}
+        yield {**_turn(trial, f"says-{index}", test.query, [], f"{trial.session}-says"), **says}
+    if test.returns is not None:
+        stand_ins.add(ECHO)
+        calls = [(ECHO, {"result": test.returns})]
+        yield _turn(trial, f"returns-{index}", test.query, calls, f"{trial.session}-returns")
+    limits = [n + 1 for n in (test.refuses_after, test.finishes_after) if n is not None]
+    number = max([test.calls, *limits])
     # A session of its own: a budget of another extension would count these calls too.
     session = f"{trial.session}-rail-{index}"
-    yield _turn(trial, f"rail-{index}", test.query, [(STAND_IN, {})] * max(calls, 1), session)
+    yield _turn(trial, f"rail-{index}", test.query, [(STAND_IN, {})] * max(number, 1), session)
 
 
 def _turn(
@@ -302,6 +311,7 @@ class _Judge:
             if "not true" not in message and "no file" not in message:
                 words = f"{test.rail} let a false claim through: the model read {short(message)}"
                 self.find("host-gate-open", words, "rail_hook_not_observed")
+        self._screen(index, test)
         turn = self.turns.get(f"{prefix}:rail-{index}")
         if turn is None:
             return
@@ -310,8 +320,29 @@ class _Judge:
             self.find("host-prompt-not-shown", words, "rail_hook_not_observed")
         if test.refuses_after is not None:
             self._limit(test, turn)
+        if test.finishes_after is not None:
+            ran = turn["executed"].count(STAND_IN)
+            if ran > test.finishes_after or "used up" not in str((turn.get("answer") or {}).get("output")):
+                words = f"{test.rail} should end the turn after {test.finishes_after} calls; {ran} ran"
+                self.find("host-budget-open", words, "rail_hook_not_observed")
         if test.assertions.observable_state_file:
             self._state(test)
+
+    def _screen(self, index: int, test: RailTest) -> None:
+        """What a screen hides must reach neither the user nor the model."""
+        says = self.turns.get(f"{self.trial.name}:says-{index}")
+        returns = self.turns.get(f"{self.trial.name}:returns-{index}")
+        for turn, seen, reader in (
+            (says, [says["answer"], says["streamed"]] if says and "answer" in says else None, "user"),
+            (returns, returns["tool_messages"] if returns else None, "model"),
+        ):
+            if turn is None or test.hides is None:
+                continue
+            text = json.dumps(seen, ensure_ascii=False)
+            hidden = json.dumps(test.hides, ensure_ascii=False)[1:-1]
+            if not seen or hidden in text:
+                words = f"{test.rail} should keep {test.hides!r:.60} from the {reader}, who read {short(text)}"
+                self.find("host-screen-open", words, "rail_hook_not_observed")
 
     def _guard(self, test: RailTest, turn: dict[str, Any], what: str) -> None:
         tool = test.tool_name or STAND_IN
