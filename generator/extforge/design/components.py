@@ -218,6 +218,34 @@ def _prompt(decision: Decision, gap: Gap, text: str, skill: str) -> Spec:
     return {"prompt": {**said, **({"when_mentions": words} if words else {})}}
 
 
+def _output_guard(decision: Decision, gap: Gap, text: str, skill: str) -> Spec:
+    del skill
+    found = details.output_patterns(text)
+    if not found:
+        decision.doubts.append("no form of what must not be said could be read; replace custom by output_guard with patterns")
+        return _notes(gap, "Replace custom by output_guard with its patterns, then extforge writes the rail")
+    decision.because("patterns", ", ".join(what for what, _ in found), "the gap names them")
+    hide = re.search(r"redact|mask|censor|anonym|脱敏|打码|屏蔽|遮|掩码", text, re.IGNORECASE)
+    refuse = re.search(r"\bblock|\brefus|\bwithh|拦截|阻止|拒绝", text, re.IGNORECASE)
+    spec: Spec = {"patterns": [pattern for _, pattern in found]}
+    return {"output_guard": {**spec, **({"on_match": "replace"} if refuse and not hide else {})}}
+
+
+def _result_filter(decision: Decision, gap: Gap, text: str, skill: str) -> Spec:
+    del skill
+    found = details.output_patterns(text)
+    longest = details.longest_result(text)
+    if found:
+        decision.because("patterns", ", ".join(what for what, _ in found), "the gap names them")
+        return {"result_filter": {"patterns": [pattern for _, pattern in found]}}
+    if longest or re.search(r"trim|shorten|truncat|compress|huge|flood|long|截断|压缩|精简|过长|太长|缩短|裁剪", text, re.IGNORECASE):
+        rule = "the gap states it" if longest else "no number is said; a length to start from"
+        decision.because("max_characters", str(longest or 20_000), rule)
+        return {"result_filter": {"max_characters": longest or 20_000}}
+    decision.doubts.append("no form of what is to be filtered could be read; replace custom by result_filter with patterns")
+    return _notes(gap, "Replace custom by result_filter with its patterns, then extforge writes the rail")
+
+
 def _left_open(decision: Decision, gap: Gap, text: str, skill: str) -> Spec:
     del decision, text, skill
     return _notes(gap)
@@ -230,8 +258,8 @@ _RAILS = {
     "budget": _budget,
     "prompt": _prompt,
     "artifact_gate": lambda *_: {"artifact_gate": {}},
-    "output_guard": _left_open,
-    "result_filter": _left_open,
+    "output_guard": _output_guard,
+    "result_filter": _result_filter,
     "custom": _left_open,
 }
 

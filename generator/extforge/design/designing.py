@@ -79,7 +79,8 @@ def design_gaps(gaps: Gaps, *, max_designs: int = 10, collection: Collection | N
         findings += _name(draft, taken)
     _relate(drafts)
     for draft, match in zip(drafts, match_skills([d.gap for d in drafts], collection), strict=True):
-        if draft.decision.kind == "capability":
+        # A prompt rail injects a skill of its own design.
+        if draft.decision.kind == "capability" and draft.decision.rail != "prompt":
             draft.match = match
     designs = [_design(draft) for draft in drafts]
     plan = {"package_name": _package_name(drafts), "designs": designs}

@@ -10,10 +10,10 @@ from typing import Any
 
 from extforge.design.artifacts import mentions
 from extforge.design.cues import matches
-from extforge.patterns import unsafe_reason
+from extforge.patterns import slow_reason, unsafe_reason
 from extforge_verifiers.formats import FORMATS
 
-__all__ = ["budget", "guard", "mentioned_words", "minimum", "output_patterns", "period", "program", "required_keys", "url"]
+__all__ = ["budget", "guard", "longest_result", "mentioned_words", "minimum", "output_patterns", "period", "program", "required_keys", "url"]
 
 _NUMBERS = {
     **dict(zip("one two three four five six seven eight nine ten".split(), range(1, 11), strict=True)),
@@ -314,11 +314,22 @@ _SECRETS = (
     (r"bank card|credit card|card numbers?|银行卡|信用卡|卡号", r"(?<!\d)\d{13,19}(?!\d)"),
     (r"e-?mail|邮箱|电子邮件", r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{2,63}"),
     (r"api[ -]?keys?|access keys?|secrets?|tokens?\b|credentials?|密钥|凭证|令牌", r"\b(?:sk|pk|ghp|gho|xox[bp]|AKIA)[-_A-Za-z0-9]{16,128}"),
-    (r"\bip addresses\b|\bips?\b|ip\s*地址", r"(?<!\d)\d{1,3}(?:\.\d{1,3}){3}(?!\d)"),
+    (r"\bip addresses\b|\bips?\b|ip\s*地址", r"(?<!\d)\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?!\d)"),
     (r"passwords?|密码|口令", r"(?i:password|passwd|密码|口令)\s{0,3}[:=：]\s{0,3}\S{1,128}"),
 )  # fmt: skip
 
 
+_QUOTED = re.compile(r"[\"“「『‘]([^\"“”「」『』‘’\n]{1,60})[\"”」』’]")
+
+
 def output_patterns(text: str) -> list[tuple[str, str]]:
-    """Return (what it is, pattern) for each kind of text that must not get out and has a form of its own."""
-    return [(found[0], pattern) for words, pattern in _SECRETS if (found := re.search(words, text, _FLAGS))]
+    """Return (what it is, pattern) for each text that must not get out: kinds of a known form, and quoted words."""
+    known = [(found[0], pattern) for words, pattern in _SECRETS if (found := re.search(words, text, _FLAGS))]
+    quoted = [(found[1], re.escape(found[1])) for found in _QUOTED.finditer(text) if found[1].strip()]
+    return [(what, pattern) for what, pattern in [*known, *quoted] if slow_reason(pattern) is None][:20]
+
+
+def longest_result(text: str) -> int | None:
+    """Return how many characters of a tool's result are to be read."""
+    found = _first((r"(\d[\d,]*)\s*(?:characters|chars)", r"(\d+)\s*(?:个)?(?:字符|字)"), text)
+    return min(max(int(found[1].replace(",", "")), 100), 1_000_000) if found and len(found[1]) < 10 else None
