@@ -163,9 +163,7 @@ def _first_line(text: str) -> str:
     return lines[0][:80].rstrip() if lines else ""
 
 
-def _guard_calls(
-    rail: Rail, formats: Mapping[str, str], guards: Mapping[str, list[dict[str, Any]]]
-) -> dict[str, Any]:
+def _guard_calls(rail: Rail, formats: Mapping[str, str], guards: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
     """Return one call that the guard must refuse and one that it must let through."""
     watched = rail.options.get("tools") or []
     tool = next(iter(watched), "") or next(iter(formats), "") or "write_file"

@@ -126,7 +126,9 @@ class Blueprint:
     skills: list[Skill] = field(default_factory=list)
     planned: list[str] = field(default_factory=list)  # files that a person must add
     suffix: str = ""  # how the guards that watch its tools want file names to end
-    guards: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # tool of the plan, or '' for any other -> rules that watch it
+    guards: dict[str, list[dict[str, Any]]] = field(
+        default_factory=dict
+    )  # tool of the plan, or '' for any other -> rules that watch it
     choices: list[Choice] = field(default_factory=list)
 
     def choose(self, subject: str, value: str, reason: str) -> None:

@@ -92,30 +92,36 @@ def _offline(gaps: Gaps, max_designs: int, collection: Collection | None) -> Des
 
 
 def _drafted(gaps: Gaps, max_designs: int, collection: Collection | None, model: dict[str, Any]) -> Designed:
+    """Return what a model drafted; when it fails and `--fallback` says so, the offline design."""
     import asyncio
 
     from extforge.design.drafting import draft_plan
+    from extforge.errors import PlanError
     from extforge_harness.chat import Chat, Endpoint
-
-    endpoint = Endpoint.from_environment(model["base_url"], model["model"])
-
-    async def ask() -> Designed:
-        async with Chat(endpoint, timeout=model["timeout"]) as chat:
-            return await draft_plan(
-                chat, gaps, max_designs=max_designs, collection=collection, rounds=model["rounds"], tell=tell
-            )
+    from extforge_harness.errors import ChatFailed, ChatMissing
 
     offline = _offline(gaps, max_designs, collection)
-    from extforge_harness.errors import HarnessError
-    from extforge.errors import PlanError
+
+    async def ask() -> Designed:
+        endpoint = Endpoint.from_environment(model["base_url"], model["model"])
+        async with Chat(endpoint, timeout=model["timeout"]) as chat:
+            limits = {"max_designs": max_designs, "collection": collection, "rounds": model["rounds"]}
+            return await draft_plan(chat, gaps, offline, **limits, tell=tell)
 
     try:
         return asyncio.run(ask())
-    except (HarnessError, PlanError) as exc:
-        if not model["fallback"]:
-            raise
-        tell(f"the model gave no usable plan ({exc}); this is the offline design")
-        return offline
+    except (ChatFailed, ChatMissing, PlanError) as exc:
+        if model["fallback"]:
+            reason = count(len(exc.findings), "problem") if isinstance(exc, PlanError) else str(exc)
+            tell(f"no plan from the model ({reason}); this is the offline design instead")
+            return offline
+        if isinstance(exc, PlanError):
+            print_findings(exc.findings, err=True)
+            tell(
+                f"the model gave no plan that passes in {count(model['rounds'], 'answer')}; --fallback takes the offline design"
+            )
+            sys.exit(EXIT_BAD)
+        raise
 
 
 def _write(designed: Designed, output: str, force: bool) -> None:
@@ -160,12 +166,13 @@ def print_reasons(designed: Designed, *, err: bool) -> None:
 
 def reason_lines(designed: Designed) -> list[str]:
     """Return the explanation of every design."""
+    from extforge.design.components import title
+
     lines = []
     for draft in designed.drafts:
         mark = "  [low confidence]" if draft.decision.doubts else ""
         what = f"{draft.decision.kind}: {' + '.join(draft.decision.components)}"
-        title = draft.gap.feature or draft.gap.gap_description
-        lines.append(f"{draft.gap.id} {title[:80]}")
+        lines.append(f"{draft.gap.id} {title(draft.gap, 80)}")
         lines.append(f"  {draft.name} ({what}){mark}")
         lines += [f"    {reason}" for reason in draft.decision.reasons]
         lines += [f"    doubt: {doubt}" for doubt in dict.fromkeys(draft.decision.doubts)]

@@ -33,14 +33,24 @@ _NAMES = frozenset(
     "pptx ppt powerpoint docx xlsx xls excel spreadsheet spreadsheets workbook workbooks pdf json csv md markdown html svg png"
     " 幻灯片 演示文稿 矢量图 电子表格".split()
 ) | {*_LIBRARIES, "comma-separated", "comma separated", *_MORE_WORDS["docx"]}
-_JOINED = re.compile(r"\s*(?:\(\S{1,8}\)\s*)?(?:,|/|&|、|或者?|和|及|与|\bor\b|\band\b|\+)\s*(?:an?|the|as|in|to)?\s*\.?", re.IGNORECASE)
+_JOINED = re.compile(
+    r"\s*(?:\(\S{1,8}\)\s*)?(?:,|/|&|、|或者?|和|及|与|\bor\b|\band\b|\bas well as\b|\+)\s*(?:an?|the|as|in|to)?\s*\.?",
+    re.IGNORECASE,
+)
 _CONVERTED = re.compile(r"转(成|换|为)|变成|做成|导出为|\b(in)?to\b", re.IGNORECASE)
 _WORD = re.compile(r"\bms |\bmicrosoft ", re.IGNORECASE)
 _ANSWERED = re.compile(r"\breturn(s|ed|ing)?\b|\brespon(d|ds|se|ses)\b|返回|响应", re.IGNORECASE)
 _FILE_RULE_AFTER = re.compile(r"\s*\S{0,6}\s*(suffix|extension|后缀|扩展名|结尾|格式的文件名)", re.IGNORECASE)
-_FILE_RULE_BEFORE = re.compile(r"(suffix|extensions?|ends? (in|with)|后缀|扩展名)(为|是|必须是|只能是)?\s*\W{0,2}$", re.IGNORECASE)
-_TOWARDS = re.compile(r"(\b(in|as|to|into|onto)( an?| the| real| editable)*|成|为|至|到)\s*[.\"'“]?$", re.IGNORECASE | re.ASCII)
-_FILE_WORDS = re.compile(r"\b(file|files|keys?|fields?|manifest|document|artifact)\b|文件|字段|配置|清单", re.IGNORECASE)
+_FILE_RULE_BEFORE = re.compile(
+    r"(suffix|extensions?|ends? (in|with)|后缀|扩展名)(为|是|必须是|只能是)?\s*\W{0,2}$", re.IGNORECASE
+)
+_TOWARDS = re.compile(
+    r"((?<!such )(?<!well )\b((in|to)( an?| the| real| editable)*|(as|into|onto)( (?!well)[a-z]+){0,3})|成|为|至|到)\s*[.\"'“]?$",
+    re.IGNORECASE | re.ASCII,
+)
+_FILE_WORDS = re.compile(
+    r"\b(file|files|keys?|fields?|manifest|document|artifact)\b|文件|字段|配置|清单", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,16 +138,19 @@ def artifacts_of(texts: Texts) -> tuple[list[Artifact], list[str]]:
 def _role(name: str, clause: str, form: str, match: re.Match[str]) -> int:
     """Return how sure it is that this is a product: 3, 2 or 1; 0 for something that is read; -1 for neither."""
     before, after = clause[: match.start()], clause[match.end() :]
-    if _FILE_RULE_AFTER.match(after) or _FILE_RULE_BEFORE.search(before):
+    only = re.search(r"\bonly (write |save |accept |allow )?\.?$", before, re.IGNORECASE) and re.match(
+        r" files?\b", after
+    )
+    if only or _FILE_RULE_AFTER.match(after) or _FILE_RULE_BEFORE.search(before):
         return -1
     if any(lack.end() <= match.start() + 1 for lack in matches("lack", clause)):
         return -1
     if form == "json" and not _FILE_WORDS.search(clause) and (_ANSWERED.search(clause) or matches("web", clause)):
         return -1  # what an API or a tool answers with
-    if re.search(r"\w\.$", before):  # the ending of a file's name: README.md
-        return 3 if matches("produce", before) else -1
     verbs = [verb.end() for verb in matches("produce", before)]
     intake = [verb.end() for verb in matches("intake", before)]
+    if re.search(r"\w\.$", before):  # the ending of a file's name: README.md
+        return 0 if intake else 3 if verbs else -1
     if _TOWARDS.search(before):
         return 3
     if intake and (intake[-1] >= max(verbs, default=-1) or _CONVERTED.search(after)):

@@ -6,16 +6,19 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from extforge.design import details
+from extforge.design.cues import LONGEST_TEXT
 from extforge.naming import pascal_case
 
 if TYPE_CHECKING:
     from extforge.design.deciding import Decision
     from extforge.design.gaps import Gap
 
-__all__ = ["is_chinese", "plain", "rail_spec", "skill_spec", "tool_specs", "trials"]
+__all__ = ["is_chinese", "plain", "rail_spec", "skill_spec", "title", "tool_specs", "trials"]
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]+")
-_OTHER_DATABASES = re.compile(r"postgres\w*|mysql|mariadb|oracle|sql ?server|clickhouse|hive|mongo\w*|snowflake", re.IGNORECASE)
+_OTHER_DATABASES = re.compile(
+    r"postgres\w*|mysql|mariadb|oracle|sql ?server|clickhouse|hive|mongo\w*|snowflake", re.IGNORECASE
+)
 _HAN = re.compile(r"[\u3400-\u9fff]")
 Spec = dict[str, Any]
 
@@ -24,6 +27,12 @@ def plain(text: str, limit: int) -> str:
     """Return a text on one line, without characters that a plan cannot hold."""
     line = " ".join(_CONTROL.sub(" ", text).split())
     return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
+
+
+def title(gap: Gap, limit: int) -> str:
+    """Return what a gap is about, on one line; never empty."""
+    texts = (gap.feature, gap.gap_description, gap.suggested_approach, gap.id)
+    return next((line for text in texts if (line := plain(text, limit))), "an unnamed gap")
 
 
 def is_chinese(gap: Gap) -> bool:
@@ -57,7 +66,11 @@ def tool_specs(decision: Decision, gap: Gap, name: str, skill: str, rail: str) -
         does, _, form = what.partition(":")
         own = name if not specs else f"{name}_{form or does}"
         body = _BODIES[does](decision, gap, text, form, rail)
-        spec: Spec = {"name": own, "class": f"{pascal_case(own)}Tool", "description": _about_tool(gap, does, form, skill)}
+        spec: Spec = {
+            "name": own,
+            "class": f"{pascal_case(own)}Tool",
+            "description": _about_tool(gap, does, form, skill),
+        }
         if does in body and does == "command":
             spec["input_params"] = _arguments_schema(body["command"]["argv"])
             body["command"]["argv"] = [*body["command"]["argv"], "{arguments}"]
@@ -68,7 +81,7 @@ def tool_specs(decision: Decision, gap: Gap, name: str, skill: str, rail: str) -
 def _about_tool(gap: Gap, does: str, form: str, skill: str) -> str:
     """Say what a tool does and when to use it, in the gap's words."""
     chinese = is_chinese(gap)
-    goal = plain(gap.feature or gap.gap_description, 160)
+    goal = title(gap, 160)
     heads = {
         "artifact": ("写出真实的 {form} 文件：{goal}", "Write a real {form} file: {goal}"),
         "report": ("报告本会话中已记录的内容：{goal}", "Report what has been recorded in this session: {goal}"),
@@ -107,7 +120,7 @@ def _custom(decision: Decision, gap: Gap, text: str, form: str, rail: str) -> Sp
 
 
 def _notes(gap: Gap, more: str = "") -> Spec:
-    return {"custom": {"notes": _sentence(plain(gap.suggested_approach or gap.gap_description or gap.feature, 500), more)}}
+    return {"custom": {"notes": _sentence(plain(gap.suggested_approach, 500) or title(gap, 500), more)}}
 
 
 def _http(decision: Decision, gap: Gap, text: str, form: str, rail: str) -> Spec:
@@ -132,7 +145,9 @@ def _command(decision: Decision, gap: Gap, text: str, form: str, rail: str) -> S
 def _query(decision: Decision, gap: Gap, text: str, form: str, rail: str) -> Spec:
     del form, rail
     if other := _OTHER_DATABASES.search(text):
-        decision.doubts.append(f"{other[0]} is no SQLite database, which query tools read; its tool is left to be written")
+        decision.doubts.append(
+            f"{other[0]} is no SQLite database, which query tools read; its tool is left to be written"
+        )
         return _notes(gap, "Only SQLite is read by query tools")
     decision.because("database", "from the environment", "the gap does not say where it is")
     return {"query": {}}
@@ -184,8 +199,10 @@ def _guard(decision: Decision, gap: Gap, text: str, skill: str) -> Spec:
         for key, value in parts.items():
             decision.because(f"{verb}.{key}", str(value), "the gap states it")
     if not rule:
-        decision.doubts.append("no suffix, folder, type or command could be read: it asks for a portable name in the workspace")
-    return {"guard": {**rule, "message": plain(gap.feature or gap.gap_description, 200)}}
+        decision.doubts.append(
+            "no suffix, folder, type or command could be read: it asks for a portable name in the workspace"
+        )
+    return {"guard": {**rule, "message": title(gap, 200)}}
 
 
 def _reminder(decision: Decision, gap: Gap, text: str, skill: str) -> Spec:
@@ -195,7 +212,12 @@ def _reminder(decision: Decision, gap: Gap, text: str, skill: str) -> Spec:
         decision.because("every", f"{said['every']} {said['of']}", "the gap states it")
     else:
         decision.because("every", "5 model_calls", "no number is said; extforge's default")
-    return {"reminder": {**said, "text": _sentence(plain(gap.feature, 200), plain(gap.gap_description, 400))}}
+    return {
+        "reminder": {
+            **said,
+            "text": _sentence(title(gap, 200), plain(gap.gap_description, 400) if gap.feature.strip() else ""),
+        }
+    }
 
 
 def _budget(decision: Decision, gap: Gap, text: str, skill: str) -> Spec:
@@ -212,7 +234,11 @@ def _prompt(decision: Decision, gap: Gap, text: str, skill: str) -> Spec:
     words = details.mentioned_words(text)
     if words:
         decision.because("when_mentions", ", ".join(words), "the gap states it")
-    said: Spec = {"skill": skill} if skill else {"text": _sentence(plain(gap.feature, 200), plain(gap.gap_description, 600))}
+    said: Spec = (
+        {"skill": skill}
+        if skill
+        else {"text": _sentence(title(gap, 200), plain(gap.gap_description, 600) if gap.feature.strip() else "")}
+    )
     if not skill:
         decision.doubts.append("the text to inject is the gap's own; put in the one that is meant")
     return {"prompt": {**said, **({"when_mentions": words} if words else {})}}
@@ -222,7 +248,9 @@ def _output_guard(decision: Decision, gap: Gap, text: str, skill: str) -> Spec:
     del skill
     found = details.output_patterns(text)
     if not found:
-        decision.doubts.append("no form of what must not be said could be read; replace custom by output_guard with patterns")
+        decision.doubts.append(
+            "no form of what must not be said could be read; replace custom by output_guard with patterns"
+        )
         return _notes(gap, "Replace custom by output_guard with its patterns, then extforge writes the rail")
     decision.because("patterns", ", ".join(what for what, _ in found), "the gap names them")
     hide = re.search(r"redact|mask|censor|anonym|脱敏|打码|屏蔽|遮|掩码", text, re.IGNORECASE)
@@ -238,11 +266,15 @@ def _result_filter(decision: Decision, gap: Gap, text: str, skill: str) -> Spec:
     if found:
         decision.because("patterns", ", ".join(what for what, _ in found), "the gap names them")
         return {"result_filter": {"patterns": [pattern for _, pattern in found]}}
-    if longest or re.search(r"trim|shorten|truncat|compress|huge|flood|long|截断|压缩|精简|过长|太长|缩短|裁剪", text, re.IGNORECASE):
+    if longest or re.search(
+        r"trim|shorten|truncat|compress|huge|flood|long|截断|压缩|精简|过长|太长|缩短|裁剪", text, re.IGNORECASE
+    ):
         rule = "the gap states it" if longest else "no number is said; a length to start from"
         decision.because("max_characters", str(longest or 20_000), rule)
         return {"result_filter": {"max_characters": longest or 20_000}}
-    decision.doubts.append("no form of what is to be filtered could be read; replace custom by result_filter with patterns")
+    decision.doubts.append(
+        "no form of what is to be filtered could be read; replace custom by result_filter with patterns"
+    )
     return _notes(gap, "Replace custom by result_filter with its patterns, then extforge writes the rail")
 
 
@@ -269,7 +301,10 @@ _RAILS = {
 _MATERIAL = (
     (r"clause librar|条款库|条款", "references/clauses.md"),
     (r"brand|品牌|版式|layout spec", "references/brand_guide.md"),
-    (r"guideline|\bguide\b|规范|指南|手册|handbook|playbook|policy|policies|口径|convention|约定|准则", "references/guide.md"),
+    (
+        r"guideline|\bguide\b|规范|指南|手册|handbook|playbook|policy|policies|口径|convention|约定|准则",
+        "references/guide.md",
+    ),
     (r"example|sample|示例|样例|范例|案例", "references/examples.md"),
     (r"glossary|terminolog|术语", "references/glossary.md"),
 )
@@ -281,7 +316,7 @@ def skill_spec(gap: Gap, name: str, formats: list[str]) -> Spec:
     What the rules of a field are, no gap says; so the skill asks for the files that hold them.
     """
     text = _text(gap)
-    goal, need = plain(gap.feature or gap.gap_description, 160), plain(gap.gap_description, 300) if gap.feature else ""
+    goal, need = title(gap, 160), plain(gap.gap_description, 300) if gap.feature else ""
     if is_chinese(gap):
         description = _sentence(goal + (f"：{need}" if need else ""), f"任务涉及「{goal}」时使用")
         trigger = f"用户的任务涉及「{goal}」。"
@@ -303,4 +338,4 @@ def _lowered(goal: str) -> str:
 
 
 def _text(gap: Gap) -> str:
-    return "\n".join(text[:4000] for text in (gap.feature, gap.gap_description, gap.suggested_approach) if text)
+    return "\n".join(text[:LONGEST_TEXT] for text in (gap.feature, gap.gap_description, gap.suggested_approach) if text)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from extforge.design.gaps import Gap
 
-__all__ = ["FIELDS", "Evidence", "Texts", "clauses_of", "matches"]
+__all__ = ["FIELDS", "LONGEST_TEXT", "Evidence", "Texts", "clauses_of", "matches"]
 
 # Title and suggestion say what is wanted; the description says what is missing today.
 FIELDS = ("feature", "suggested_approach", "gap_description")
-LONGEST_TEXT = 4_000  # characters of one field that are looked at
+LONGEST_TEXT = 2_000  # characters of one field that are looked at
 
 # ASCII words are matched whole and in any case.
 CUES: dict[str, str] = {
@@ -40,20 +40,20 @@ CUES: dict[str, str] = {
     # ----- hard rules
     "prohibit": r"(must|may|shall|can|should) ?(not|n't|never)|never|forbid(s|den)?|prohibit(s|ed)?|not (be )?allowed|disallow(ed)?"
     r"|den(y|ies|ied)|block(s|ed|ing)?|refus(e|es|ed)|reject(s|ed)?|no [a-z ]{1,20} (may|must|can|should)|ban(s|ned)?|prevent(s|ed|ing)?|confin(e|es|ed|ing)|restrict(s|ed|ing)?"
-    r"|should(n't| not)( be able)?|limit(s|ed)? [a-z ]{1,40} to|guard(s|ed|ing)?|guardrails?"
-    r"|防止|限制在|限制于|不应|禁止|不得|严禁|不允许|不准|不许|不可(?!用|编辑|见)|阻止|拒绝|拦截|不能(?=出现|包含|写|删|修改|覆盖|泄露|输出|执行|调用|访问)|杜绝|避免出现",
+    r"|should(n't| not)( be able)?|limit(s|ed)? [a-z ]{1,40} to|guard(s|ed|ing)?|guardrails?|(black|block|deny) ?-?lists?"
+    r"|防止|限制在|限制于|不应|禁止|不得|严禁|不允许|不准|不许|不可(?!用|编辑|见)|阻止|拒绝|拦截|不(能|要|可以|应该?)(再)?(?=出现|包含|提到|提及|透露|写|删|改|修改|覆盖|泄露|输出|执行|调用|访问|带有|含有)|黑名单|杜绝|避免出现",
     "must": r"must(?! be able| support| have)|should (assert|ensure|enforce|check)|(has|have) to|only (allowed|permitted|accept)|only|always|required|mandatory|enforced?"
     r"|必须|强制|一律|只能|只允许|仅允许|仅限|务必|统一为|统一(使用|采用|以)|都要|都应|一定要",
     "protect": r"redact(s|ed|ing|ion)?|mask(s|ed|ing)?|censor(s|ed)?|anonymi[sz]e[sd]?|scrub(s|bed)?|profanity|leak(s|ed|ing)?|expos(e|es|ed|ing)|pii|personal data|sensitive"
     r"|脱敏|打码|屏蔽|遮盖|遮蔽|掩码|匿名化|泄露|泄漏|敏感(词|信息|数据)",
     # ----- what a hard rule can be about
     "file-name": r"file ?names?|names? of (the |all |every )?files?|suffix(es)?|(file )?extensions?|end(s|ing)? (with|in)"
-    r"|start(s|ing)? with|naming"
+    r"|start(s|ing)? with|naming|only \.?\w{2,8}( or \.?\w{2,8})? files?"
     r"|文件名|后缀|扩展名|文件(的)?命名|命名(规则|方式)?(?=.*文件)|结尾|开头",
     "file-place": r"folders?|director(y|ies)|workspaces?|outside( of)?|paths?|sandbox|project files|filesystem|目录|文件夹|工作区|工作空间|路径|之外|以外",
     "file-act": r"writ(e|es|ing|ten)|sav(e|es|ed|ing)|delet(e|es|ed|ing)|overwrit(e|es|ten|ing)|remov(e|es|ed|ing)|mov(e|es|ing)"
     r"|modif(y|ies|ied|ying)|edit(s|ed|ing)?|download(s|ed|ing)?|upload(s|ed|ing)?|creat(e|es|ed|ing)"
-    r"|写入|写文件|写出|保存|删除|覆盖|修改|移动|落盘|存放|存到|下载|上传|改动",
+    r"|写入|写到|放到|存到|输出到|写文件|写出|保存|删除|覆盖|修改|移动|落盘|存放|存到|下载|上传|改动",
     "command": r"shell|commands?|bash|curl|wget|rm|sudo|scripts?|tool calls?|命令|脚本|终端|工具调用|调用工具",
     "answer": r"answers?|repl(y|ies)|responses?|model outputs?|output of the model|outputs? to (the )?users?|final text|messages? to users?"
     r"|回答|回复|答复|应答|模型输出|输出(内容)?中|输出的内容|对话输出|对外输出|输出后",
@@ -83,7 +83,9 @@ CUES: dict[str, str] = {
     "hook": r"(before|after) (each|every|the|any|all|a)? ?(tool |model |llm )?(calls?|write|request|response)|(before|after) the (tool|model|agent)"
     r"|intercept(s|ed|ion)?|in the background|background (listener|counter|monitor)|listen(s|er)? (to|for)|monitor(s|ed|ing)?|on each turn"
     r"|before_\w+|after_\w+|(工具|模型)(调用|输出)(之)?[前后]|写入(之)?前|调用(之)?[前后]|后台(?!管理|系统|页面)|监听|监控(?!.{0,4}(画面|视频|摄像))|拦截|每次(工具|模型)?调用",
-    "claim": r"claim(s|ed|ing)?|pretend(s|ed)?|says? (it|that)|false(ly)?|谎报|声称|谎称|却当成成功|假装|说生成了|虚报|误以为",
+    "claim": r"claim(s|ed|ing)?|pretend(s|ed)?|says? (it|that)|false(ly)?|fabricat(e|es|ed|ing)|hallucinat(e|es|ed|ing)|made[- ]up"
+    r"|reports? (that )?(it )?(writing|wrote|saving|saved|creating|created|having)|never (wrote|created|saved|written)|trusts?|unverified|谎报|声称|谎称|却当成成功|假装|说生成了|虚报|误以为",
+    "verify": r"verif(y|ies|ied|ying)|check(s|ed|ing)?|compar(e|es|ed|ing)|confirm(s|ed)?|exist(s|ed)?|catch(es|ing)?|校验|检查|核对|核实|验证|真实存在|是否存在",
     "shrink": r"trim(s|med|ming)?|shorten(s|ed)?|truncat(e[sd]?|ion)|compress(es|ed)?|summari[sz]e[sd]?|filter(s|ed|ing)?|strip(s|ped)?|clean(s|ed|ing)?|drop(s|ped)?"
     r"|截断|过滤|压缩|精简|清洗|裁剪|缩短|去重|摘要",
     # ----- actions
@@ -113,15 +115,17 @@ CUES: dict[str, str] = {
     "dynamic": r"(current|today'?s|present) (date|time)|now|当前(日期|时间)|今天的日期|实时",
 }
 _SENTENCE = re.compile(r"[.!?](?=\s|$)|[。！？；;\n]")
-_CLAUSE = re.compile(r"[.!?,:](?=\s|$)|[。！？；;，：\n]|\s(?:but|and then|so that)\s|并且|而且|且(?=文件|所有|必须|不)|但")
+_CLAUSE = re.compile(
+    r"[.!?,:](?=\s|$)|[。！？；;，：\n]|\s(?:but|and then|so that)\s|并且|而且|且(?=文件|所有|必须|不)|但"
+)
 
 
 @cache
 def _pattern(cue: str) -> re.Pattern[str]:
     """Compile a cue: its ASCII alternatives as whole words.  re.ASCII makes a Chinese character end a word."""
-    latin, chinese = [], []
-    for part in _alternatives(CUES[cue]):
-        (latin if part.isascii() else chinese).append(part)
+    parts = _alternatives(CUES[cue])
+    latin = [part for part in parts if part.isascii()]
+    chinese = [part for part in parts if not part.isascii()]
     joined = [rf"\b(?:{'|'.join(latin)})\b"] if latin else []
     return re.compile("|".join([*joined, *chinese]), re.IGNORECASE | re.ASCII)
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Decision", "Reason", "decide"]
 
+
 @dataclass(frozen=True, slots=True)
 class Reason:
     """One choice, the rule that made it, and the words it went by."""
@@ -67,6 +68,8 @@ def decide(gap: Gap) -> list[Decision]:
         return [_named_capability(decision)]
     if keeper := _record_keeper(texts, artifacts):
         return [keeper]
+    if not any(a.strength == 3 for a in artifacts) and (gate := _gate(texts)):
+        return [_named_capability(gate)]
     if rule := _constraint(texts):
         products = [a for a in artifacts if a.strength == 3]
         if not products:
@@ -93,7 +96,9 @@ def _capability(texts: Texts, artifacts: list[Artifact], read: list[str]) -> Dec
         return action
     if hook := texts.find("hook", texts.stated):
         decision = Decision(rail="custom")
-        decision.because("rail", "custom", "it acts at a moment of the agent's work, in a way that has no name here", hook)
+        decision.because(
+            "rail", "custom", "it acts at a moment of the agent's work, in a way that has no name here", hook
+        )
         decision.doubts.append("what the rail should do has to be written by a person")
         return decision
     decision = Decision(skill=True)
@@ -137,7 +142,7 @@ def _record_keeper(texts: Texts, artifacts: list[Artifact]) -> Decision | None:
         if not (counted and session and _about_calls(texts)):
             continue
         aside = counted.field not in texts.stated
-        if (does == "audit" and aside) or (written and aside and not texts.find("hook")):
+        if aside and written and not texts.find("hook"):
             continue
         decision = Decision(rail=does, tools=["report"])
         decision.because("rail", does, "it records or counts while the agent works", counted, session)
@@ -176,10 +181,6 @@ def _rail(texts: Texts, artifacts: list[Artifact]) -> Decision | None:
     """A rail that steps in without forbidding anything."""
     decision = Decision()
     written = any(a.strength == 3 for a in artifacts)
-    if not written and (found := texts.together("claim", "tool-result") or _claims_files(texts)):
-        decision.rail = "artifact_gate"
-        decision.because("rail", "artifact_gate", "it checks whether the files that a tool claims are real", *found)
-        return decision
     if not written and (found := texts.together("shrink", "tool-result")):
         decision.rail = "result_filter"
         decision.because("rail", "result_filter", "it changes what a tool returned before the model reads it", *found)
@@ -205,10 +206,16 @@ def _rail(texts: Texts, artifacts: list[Artifact]) -> Decision | None:
     return None
 
 
-def _claims_files(texts: Texts) -> list[Evidence] | None:
-    claim, hook = texts.find("claim"), texts.find("hook")
-    file = "file" in texts.whole.lower() or "文件" in texts.whole
-    return [claim, hook] if claim and hook and file else None
+def _gate(texts: Texts) -> Decision | None:
+    """A rail that holds claims of files against the files."""
+    claim, verify = texts.find("claim"), texts.find("verify")
+    if not (claim and verify and re.search(r"\bfiles?\b|\bartifacts?\b|文件|产物", texts.whole, re.IGNORECASE)):
+        return None
+    if texts.find("knowledge", texts.stated[:2]) and not texts.find("hook") and verify.field == "gap_description":
+        return None  # guidance on how to check
+    decision = Decision(rail="artifact_gate")
+    decision.because("rail", "artifact_gate", "it checks whether the files that a tool claims are real", claim, verify)
+    return decision
 
 
 # What a rule is about, what its rail does, and how hard the words must be: `must` is a rule about files, but a wish
@@ -229,7 +236,9 @@ def _constraint(texts: Texts) -> Decision | None:
         for fields in (texts.stated, ("gap_description",)):
             pairs = [texts.together(word, thing, fields=fields) for thing in objects for word in hard]
             if does == "result_filter":  # results are named in one place, and why they are a danger in another
-                pairs += [_both(texts.find(word), texts.find(thing, texts.stated)) for thing in objects for word in hard]
+                pairs += [
+                    _both(texts.find(word), texts.find(thing, texts.stated)) for thing in objects for word in hard
+                ]
             found = next((pair for pair in pairs if pair and _acts(texts, pair)), None)
             if found is None:
                 continue

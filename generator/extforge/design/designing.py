@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from extforge.check import check_source
+from extforge.check import CheckedPlan, check_source
 from extforge.design.artifacts import subjects
-from extforge.design.components import plain, rail_spec, skill_spec, tool_specs, trials
+from extforge.design.components import plain, rail_spec, skill_spec, title, tool_specs, trials
 from extforge.design.deciding import Decision, decide
 from extforge.design.matching import Match, match_skills
 from extforge.design.naming import name_design
@@ -17,7 +17,6 @@ from extforge.serialise import manifest_text
 from extforge_verifiers.findings import Finding, Severity
 
 if TYPE_CHECKING:
-    from extforge.check import CheckedPlan
     from extforge.community import Collection
     from extforge.design.gaps import Gap, Gaps, PlacedGap
 
@@ -73,6 +72,8 @@ def design_gaps(gaps: Gaps, *, max_designs: int = 10, collection: Collection | N
         max_designs: how many designs the plan may have; gaps beyond are reported, least important first.
         collection: community skills that may be reused.
     """
+    if not gaps.found:
+        return Designed({"package_name": "", "designs": []}, [], [], CheckedPlan(gaps.label))
     drafts, findings = _rank([_drafts(placed) for placed in gaps.found], max_designs)
     taken: set[str] = set()
     for draft in drafts:
@@ -117,7 +118,7 @@ def _rank(groups: list[list[Draft]], limit: int) -> tuple[list[Draft], list[Find
         gap = group[0].gap
         words = (
             f"{gap.id!r:.80} is left out: the plan is full with {limit} designs,"
-            f" and its impact x feasibility is {gap.priority:g} ({plain(gap.feature or gap.gap_description, 80)})"
+            f" and its impact x feasibility is {gap.priority:g} ({title(gap, 80)})"
         )
         fix = "raise --max-designs, or design the remaining gaps in a second plan"
         findings.append(Finding("design-left-out", words, Severity.WARNING, group[0].placed.where, fix))
@@ -132,7 +133,7 @@ def _name(draft: Draft, taken: set[str]) -> list[Finding]:
     draft.decision.because("name", name.value, "the goal's own words" if not name.hashed else "a hash of the goal")
     del split
     if name.hashed:
-        words = f"no word of {gap.feature or gap.gap_description!r:.80} could be put into an English name"
+        words = f"no word of {title(gap, 80)!r} could be put into an English name"
         fix = f"rename {name.value!r} to what it is for"
         return [Finding("design-name-hashed", words, Severity.WARNING, draft.placed.where, fix)]
     if name.partial:
@@ -171,7 +172,11 @@ def _design(draft: Draft) -> dict[str, Any]:
     gap, decision, name = draft.gap, draft.decision, draft.name
     if draft.match is not None:
         decision.skill = True
-        decision.because("skill_source", draft.match.skill, f"its description fits, score {draft.match.score:.2f}: {draft.match.reason}")
+        decision.because(
+            "skill_source",
+            draft.match.skill,
+            f"its description fits, score {draft.match.score:.2f}: {draft.match.reason}",
+        )
     skill = draft.match.skill if draft.match else name if decision.skill else ""
     root = f"openjiuwen/extensions/harness/{name}"
     rails = [rail_spec(decision, gap, name, skill)] if decision.rail else []
@@ -189,7 +194,7 @@ def _design(draft: Draft) -> dict[str, Any]:
         "file_plan": {"root": root, "manifest": f"{root}/harness_config.yaml"},
         "harness_config_patch": {"resources": _resources(decision, name, rails, tools)},
         "skill_source": f"community:{draft.match.skill}" if draft.match else "",
-        "description": plain(gap.feature or gap.gap_description, 300),
+        "description": title(gap, 300),
     }
     parts = (("tools", tools), ("rails", rails), ("skills", skills), ("acceptance", trials(tools)))
     return {**design, **{key: value for key, value in parts if value}}
@@ -205,7 +210,8 @@ def _resources(
         resources["rails"] = [{"type": "package", "module": module, "class": rail["class"]} for rail in rails]
     if tools:
         resources["tools"] = [
-            {"type": "package", "module": f"{prefix}.tools.{tool['name']}_tool", "class": tool["class"]} for tool in tools
+            {"type": "package", "module": f"{prefix}.tools.{tool['name']}_tool", "class": tool["class"]}
+            for tool in tools
         ]
     if decision.skill:
         resources["skills"] = {"dirs": ["skills/"]}
@@ -214,7 +220,9 @@ def _resources(
 
 def _package_name(drafts: list[Draft]) -> str:
     """Return the name of the most important ability, cut at a word: at most 30 characters, as the host wants."""
-    first = next((draft.name for draft in drafts if draft.decision.kind == "capability"), drafts[0].name if drafts else "")
+    first = next(
+        (draft.name for draft in drafts if draft.decision.kind == "capability"), drafts[0].name if drafts else ""
+    )
     while len(first) > 30:
         first = first.rpartition("_")[0] or first[:30]
     return first

@@ -13,12 +13,33 @@ from extforge.design.cues import matches
 from extforge.patterns import slow_reason, unsafe_reason
 from extforge_verifiers.formats import FORMATS
 
-__all__ = ["budget", "guard", "longest_result", "mentioned_words", "minimum", "output_patterns", "period", "program", "required_keys", "url"]
+__all__ = [
+    "budget",
+    "guard",
+    "longest_result",
+    "mentioned_words",
+    "minimum",
+    "output_patterns",
+    "period",
+    "program",
+    "required_keys",
+    "url",
+]
 
 _NUMBERS = {
     **dict(zip("one two three four five six seven eight nine ten".split(), range(1, 11), strict=True)),
     **dict(zip("一二三四五六七八九十", range(1, 11), strict=True)),
-    **{"两": 2, "other": 2, "second": 2, "third": 3, "fifth": 5, "tenth": 10, "twenty": 20, "二十": 20, "三十": 30, "五十": 50, "十五": 15},
+    "两": 2,
+    "other": 2,
+    "second": 2,
+    "third": 3,
+    "fifth": 5,
+    "tenth": 10,
+    "twenty": 20,
+    "二十": 20,
+    "三十": 30,
+    "五十": 50,
+    "十五": 15,
 }
 _NUMBER = r"(\d{1,6}|[一二两三四五六七八九十]{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|twenty|other|second|third|fifth|tenth)"
 _QUOTES = "\"'`“”‘’「」『』«»"
@@ -50,7 +71,9 @@ def period(text: str) -> dict[str, Any]:
     if found is None or not count:
         return {}
     unit = found["unit"].lower()
-    calls = "tool" in unit or "工具" in unit or (unit in ("calls", "call", "次") and re.search(r"tool|工具", text, _FLAGS))
+    calls = (
+        "tool" in unit or "工具" in unit or (unit in ("calls", "call", "次") and re.search(r"tool|工具", text, _FLAGS))
+    )
     return {"every": min(count, 10_000), "of": "tool_calls" if calls else "model_calls"}
 
 
@@ -66,7 +89,9 @@ def budget(text: str) -> dict[str, Any]:
     }
     for key, patterns in counts.items():
         if found := _first(patterns, text):
-            factor = 60 if re.search("minutes|分钟", found[0], _FLAGS) else 3600 if re.search("hours|小时", found[0]) else 1
+            factor = (
+                60 if re.search("minutes|分钟", found[0], _FLAGS) else 3600 if re.search("hours|小时", found[0]) else 1
+            )
             said[key] = max(1, min(int(found[1].replace(",", "")) * factor, 10**9))
     if not said:
         return {}
@@ -102,7 +127,9 @@ _HOLES = (
     (r"[<{\[(（]?(?:yyyymmdd|YYYYMMDD|日期|date)[>}\])）]?", "[0-9]{8}"),
     (r"[<{\[(（](?:数字|编号|版本号|序号|number|version|digits?|n|N|num)[>}\])）]|(?<=_v)N\b|(?<=_v)X\b", "[0-9]+"),
 )
-_PART = rf"[{_QUOTES}]?([A-Za-z0-9_.\-]*(?:[<{{\[（(][^<>{{}}\[\]()（）]{{1,12}}[>}}\])）])?[A-Za-z0-9_.\-]*)[{_QUOTES}]?"
+_PART = (
+    rf"[{_QUOTES}]?([A-Za-z0-9_.\-]*(?:[<{{\[（(][^<>{{}}\[\]()（）]{{1,12}}[>}}\])）])?[A-Za-z0-9_.\-]*)[{_QUOTES}]?"
+)
 _SUFFIX = (
     rf"以\s*{_PART}\s*(?:作为|为|作)?\s*(?:结尾|结束|后缀)",
     rf"\b(?:end|ends|ending|finish|finishes) (?:with|in) (?:the |a )?(?:suffix |date )?{_PART}",
@@ -121,10 +148,13 @@ _STYLES = (
     (r"\b(?:all )?lower[ -]?case\b|小写", "[a-z0-9._-]+"),
     (r"\bkebab[ -]case\b", r"[a-z0-9-]+\.[a-z0-9]+"),
     (r"\bsnake[_ -]case\b|蛇形", r"[a-z0-9_]+\.[a-z0-9]+"),
-    (r"\bno spaces\b|without spaces|\bspaces? in (?:the |any )?(?:file ?)?names?|(?:不能|不得|禁止)(?:有|含|包含|出现)?空格", r"\S+"),
+    (
+        r"\bno spaces\b|without spaces|\bspaces? in (?:the |any )?(?:file ?)?names?|(?:不能|不得|禁止)(?:有|含|包含|出现)?空格",
+        r"\S+",
+    ),
     (r"\bascii(?:[ -]only)?\b|只能(?:用|使用)英文|不得(?:含|包含|使用)中文", "[ -~]+"),
 )
-_PATH = r"((?:[A-Za-z]:|~|\.{1,2})?/?[A-Za-z0-9_.\-]+(?:/[A-Za-z0-9_.\-]+)*)/?"
+_PATH = r"((?:[A-Za-z]:|~|\.{1,2})?/?[A-Za-z0-9_.\-]{1,60}(?:/[A-Za-z0-9_.\-]{1,60}){0,9})/?"
 _PLACES = (
     rf"\b(?:in|into|inside|within|under|below|beneath|outside|outside of|to|from) (?:of )?(?:the |our |a )?[{_QUOTES}]?{_PATH}[{_QUOTES}]? (?:folder|directory|dir|tree)\b",
     rf"\b(?:in|into|inside|within|under|below|outside|outside of|to) [{_QUOTES}]?((?:\.{{1,2}}|~)?/[A-Za-z0-9_./\-]+)",
@@ -153,7 +183,9 @@ def guard(text: str) -> dict[str, Any]:
         require["pattern"] = style
     if folders := _folders(text):
         outside = re.search(r"\boutside\b|之外|以外", text, _FLAGS)
-        only = re.search(r"\b(only|must (be|live|lie|go|stay)|ha(s|ve) to|always)\b|只能|必须|仅限|只允许", text, _FLAGS)
+        only = re.search(
+            r"\b(only|must (be|live|lie|go|stay)|ha(s|ve) to|always)\b|只能|必须|仅限|只允许", text, _FLAGS
+        )
         denied = matches("prohibit", text) and not outside and not only
         (forbid if denied else require)["folder"] = folders
     elif re.search(r"workspace|工作区|工作空间|working (directory|folder)|工作目录", text, _FLAGS):
@@ -174,7 +206,7 @@ def _affix(patterns: tuple[str, ...], text: str) -> str:
         for found in re.finditer(pattern, text, _FLAGS):
             part = found[1].rstrip(".,") if not found[1].startswith(".") else found[1].rstrip(".")
             telling = re.search(r"[_.\-0-9]|[A-Z]{2}", part)  # `end with numbers` is prose, `end with _v1` is not
-            if part and (telling or found[0].count(part) and _is_quoted(found[0], part)) and len(part) <= 64:
+            if part and (telling or (found[0].count(part) and _is_quoted(found[0], part))) and len(part) <= 64:
                 return part
     return ""
 
@@ -193,10 +225,18 @@ def _with_holes(part: str) -> str:
 
 def _extensions(text: str) -> list[str]:
     """Return the file types that a rule names: those near a word for a file's type."""
-    if not re.search(r"\bextensions?\b|\bsuffix|\bfile types?\b|\bends? in \.|扩展名|后缀|文件类型|\bonly\b[^.]*\bfiles?\b|\.(exe|sh|bat)\b", text, _FLAGS):
+    if not re.search(
+        r"\bextensions?\b|\bsuffix|\bfile types?\b|\bends? in \.|扩展名|后缀|文件类型|\bonly\b.{0,40}\bfiles?\b|\.(exe|sh|bat)\b",
+        text,
+        _FLAGS,
+    ):
         return []
     dotted = [found[0].lower() for found in re.finditer(r"(?<![\w/])\.[a-z][a-z0-9]{0,7}\b(?![/(])", text, _FLAGS)]
-    near = [f".{form}" for form, match in mentions(text) if re.match(r"\W{0,2}(后缀|扩展名|extension|suffix)", text[match.end() :])]
+    near = [
+        f".{form}"
+        for form, match in mentions(text)
+        if re.match(r"\W{0,2}(后缀|扩展名|extension|suffix)", text[match.end() :])
+    ]
     return list(dict.fromkeys([*dotted, *near]))[:10]
 
 
@@ -211,11 +251,23 @@ def _folders(text: str) -> list[str]:
         for match in re.finditer(pattern, text, _FLAGS):
             path = match[1].rstrip("/.") or match[1]
             path = path.removeprefix("./")
-            if path.lower() not in _PLACE_WORDS and not path.lower().endswith((".py", ".md", ".yaml")) and len(path) <= 200:
+            if (
+                path.lower() not in _PLACE_WORDS
+                and not path.lower().endswith((".py", ".md", ".yaml"))
+                and len(path) <= 200
+            ):
                 found.append(path)
         if found:
-            tail = re.search(rf"{re.escape(found[-1])}/?\s*(?:和|与|或|及|、|,| and | or )\s*{_PATH}\s*(?:目录|文件夹|folders?|directories)", text, _FLAGS)
-            head = re.search(rf"((?:\.{{1,2}}|~)?/[A-Za-z0-9_./\-]+)\s*(?:和|与|或|及|、|, | and | or )\s*{re.escape(found[0])}", text, _FLAGS)
+            tail = re.search(
+                rf"{re.escape(found[-1])}/?\s*(?:和|与|或|及|、|,| and | or )\s*{_PATH}\s*(?:目录|文件夹|folders?|directories)",
+                text,
+                _FLAGS,
+            )
+            head = re.search(
+                rf"((?:\.{{1,2}}|~)?/[A-Za-z0-9_./\-]+)\s*(?:和|与|或|及|、|, | and | or )\s*{re.escape(found[0])}",
+                text,
+                _FLAGS,
+            )
             found = [*([head[1]] if head else []), *found, *([tail[1]] if tail else [])]
             return list(dict.fromkeys(found))[:10]
     return []
@@ -231,7 +283,27 @@ def _refused_programs(text: str) -> list[str]:
     )
     if found is None:
         return []
-    known = {"curl", "wget", "rm", "sudo", "ssh", "scp", "nc", "dd", "chmod", "chown", "mkfs", "shutdown", "reboot", "kill", "git", "docker", "kubectl", "pip", "npm"}
+    known = {
+        "curl",
+        "wget",
+        "rm",
+        "sudo",
+        "ssh",
+        "scp",
+        "nc",
+        "dd",
+        "chmod",
+        "chown",
+        "mkfs",
+        "shutdown",
+        "reboot",
+        "kill",
+        "git",
+        "docker",
+        "kubectl",
+        "pip",
+        "npm",
+    }
     words = re.split(r"\s*(?:,|、|和|或|\band\b|\bor\b)\s*", found[1])
     return [word for word in words if word in known]
 
@@ -304,7 +376,27 @@ def program(text: str) -> list[str]:
     if found is None:
         return []
     words = [word for word in (found[1], found[2].strip()) if word]
-    vague = {"a", "an", "the", "it", "this", "that", "them", "its", "api", "rest", "http", "sql", "code", "such", "each", "every", "shell", "script", "scripts"}
+    vague = {
+        "a",
+        "an",
+        "the",
+        "it",
+        "this",
+        "that",
+        "them",
+        "its",
+        "api",
+        "rest",
+        "http",
+        "sql",
+        "code",
+        "such",
+        "each",
+        "every",
+        "shell",
+        "script",
+        "scripts",
+    }
     return [] if vague & {word.lower() for word in words} else words
 
 

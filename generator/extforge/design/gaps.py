@@ -151,7 +151,7 @@ def _rows(text: str, label: str) -> list[Row]:
     blocks = list(blocks_in(text, label, _looks_like_gaps))
     if blocks:
         return [row for document, _, _ in blocks for row in _document_rows(document)]
-    if as_document or re.search(r"^\s*(gaps|feature)\s*:", text, re.MULTILINE):
+    if re.search(r"^\s*(gaps|feature)\s*:", text, re.MULTILINE):
         return _document_rows(parse_text(text, label))
     return []
 
@@ -228,7 +228,7 @@ def _named_columns(cells: list[str]) -> list[str] | None:
         title = cell.strip("*` ").lower() if "_" in cell and "(" not in cell else title
         names.append(next((name for name, known in COLUMNS.items() if title in known), ""))
     found = [name for name in names if name]
-    return names if len(set(found)) == len(found) >= 4 and {"feature", "gap_description"} & set(found) else None
+    return names if len(set(found)) == len(found) >= 3 and {"feature", "gap_description"} & set(found) else None
 
 
 def _is_number(text: str) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from extforge.community import Collection
     from extforge.design.gaps import Gap
 
-__all__ = ["Match", "match_skills"]
+__all__ = ["Match", "described", "match_skills"]
 
 THRESHOLD = 0.3
 _IDLE = frozenset(
@@ -47,10 +46,10 @@ class Match:
 
 def match_skills(gaps: list[Gap], collection: Collection | None) -> list[Match | None]:
     """Return the skill that fits each gap, or None below the threshold."""
-    described = _described(collection) if collection else {}
-    if not described:
+    texts = described(collection) if collection else {}
+    if not texts:
         return [None] * len(gaps)
-    vocabularies = {name: _words(f"{name} {text}") for name, text in described.items()}
+    vocabularies = {name: _words(f"{name} {text}") for name, text in texts.items()}
     seen = Counter(word for words in vocabularies.values() for word in words)
     rarity = {word: math.log(1 + len(vocabularies) / count) for word, count in seen.items()}
     unknown = math.log(1 + len(vocabularies))
@@ -72,7 +71,7 @@ def match_skills(gaps: list[Gap], collection: Collection | None) -> list[Match |
     return matches
 
 
-def _described(collection: Collection) -> dict[str, str]:
+def described(collection: Collection) -> dict[str, str]:
     """Return skill -> description, of the skills that a plan could use."""
     found = {}
     for name, folder in sorted(collection.skills.items()):

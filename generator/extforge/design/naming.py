@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass
 
 from extforge.derive import FORMAT_WORDS, words_of
@@ -26,7 +25,9 @@ _IDLE = frozenset(
 # What a name ends in when its words alone would say too little.
 ROLES = {
     **dict.fromkeys(("guard", "output_guard", "result_filter"), "guard"),
-    **{"http": "api", "artifact_gate": "gate", "skill": "guide"},
+    "http": "api",
+    "artifact_gate": "gate",
+    "skill": "guide",
     **{does: does for does in ("command", "query", "audit", "budget", "reminder", "prompt")},
 }
 _ENDINGS = frozenset("tool tools helper extension skill plugin".split())  # what every extension is
@@ -104,7 +105,9 @@ def _unique(name: str, taken: set[str]) -> str:
     candidates = [name, f"{name}_extension", *(f"{name}_{number}" for number in range(2, 10_000))]
     for candidate in candidates:
         generic = GENERIC_NAMES.fullmatch(candidate) or candidate in HOST_TOOLS or candidate in HIDDEN_SKILL_FOLDERS
-        unusable = not is_snake_case(candidate) or reserved_reason(candidate) or f"{pascal_case(candidate)}Rail" in HOST_RAILS
+        unusable = (
+            not is_snake_case(candidate) or reserved_reason(candidate) or f"{pascal_case(candidate)}Rail" in HOST_RAILS
+        )
         if candidate not in taken and not generic and not unusable:
             taken.add(candidate)
             return candidate
