@@ -162,20 +162,31 @@ def _unanswered(designs: list[ExtensionDesign], gaps: Gaps, offline: Designed) -
 
 
 def _invented(designs: list[ExtensionDesign], gaps: Gaps) -> Iterator[Finding]:
-    """Refuse an address or a program that no gap speaks of: generated tools would call it."""
+    """Refuse an address, a program, a database or a secret that no gap speaks of: generated tools would reach for it."""
     texts = {
         p.gap.id: f"{p.gap.feature}\n{p.gap.gap_description}\n{p.gap.suggested_approach}".lower() for p in gaps.found
     }
     for design in designs:
         said = texts.get(design.gap_id, "")
         for tool in design.tools:
-            does: Any = tool.does if not isinstance(tool.does, str) else None
-            host = urlsplit(does.http.url).hostname if does and does.http else None
-            program = does.command.argv[0] if does and does.command else None
-            for what, value in (("address", host), ("program", program)):
+            for what, value in _reaches(tool.does):
                 if value and not re.search(rf"(?<![\w.-]){re.escape(value.lower())}(?![\w-])", said):
                     words = f"{design.extension_name}: the gap does not speak of the {what} {value!r:.80}"
                     yield _finding("design-invented", words, "use custom with notes instead")
+
+
+def _reaches(does: Any) -> Iterator[tuple[str, str | None]]:
+    """Yield what a tool would reach for outside: (what it is, its name)."""
+    if isinstance(does, str) or does is None:
+        return
+    if does.http is not None:
+        yield "address", urlsplit(does.http.url).hostname
+        yield from (("secret", secret.env) for secret in does.http.secrets.values())
+    if does.command is not None:
+        yield "program", next(iter(does.command.argv), None)
+        yield from (("variable", name) for name in does.command.environment)
+    if does.query is not None:
+        yield "database", does.query.database
 
 
 def _finding(code: str, message: str, fix: str | None = None) -> Finding:
