@@ -10,7 +10,7 @@ import pytest
 from designs import GAPS, design_of, designed, gap, labelled, write_gaps
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import run_cli
+from support import ROOT, run_cli
 
 from extforge.check import check_plan
 from extforge.community import read_collection
@@ -427,6 +427,19 @@ def test_a_bad_row_makes_the_exit_code_one_and_the_rest_a_plan(tmp_path: Path) -
     assert {"text": "pptx", "field": "feature"} in value["decisions"][0]["reasons"][0]["words"]
     bad = run_cli("design", str(tmp_path / "none.md"))
     assert (bad.returncode, "Traceback" in bad.stderr) == (2, False)
+
+
+def test_the_example_is_what_the_page_on_design_says() -> None:
+    done = run_cli("design", str(ROOT / "examples/gaps.md"), "--explain")
+    assert done.returncode == 0
+    page = (ROOT / "docs/design.md").read_text(encoding="utf-8")
+    shown = re.search(r"```text\n(gap_1.*?)```", page, re.DOTALL)
+    assert shown is not None
+    assert shown[1] in done.stderr.replace("    kind: capability", "")
+    assert "openjiuwen/harness/rails/filename.py" in done.stderr
+    plan = read_document(done.stdout.encode(), "p.yaml").value["designs"]
+    assert [design["kind"] for design in plan].count("constraint") == 1
+    assert plan[0]["tools"][0]["does"]["artifact"] == {"format": "pptx", "minimum": {"slides": 5}}
 
 
 # --------------------------------------------------------------------------- the chain

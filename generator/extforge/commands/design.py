@@ -66,6 +66,8 @@ def design(
     from extforge.community import read_collection
     from extforge.design.gaps import read_gaps
 
+    if llm and output is not None and os.path.exists(output) and not force:
+        raise click.UsageError(f"{output} exists; pass --force, or name another file")
     found = read_gaps(gaps)
     collection = read_collection(skills_from) if skills_from else None
     designed = _drafted(found, max_designs, collection, model) if llm else _offline(found, max_designs, collection)

@@ -57,7 +57,7 @@ CUES: dict[str, str] = {
     "command": r"shell|commands?|bash|curl|wget|rm|sudo|scripts?|tool calls?|命令|脚本|终端|工具调用|调用工具",
     "answer": r"answers?|repl(y|ies)|responses?|model outputs?|output of the model|outputs? to (the )?users?|final text|messages? to users?"
     r"|回答|回复|答复|应答|模型输出|输出(内容)?中|输出的内容|对话输出|对外输出|输出后",
-    "tool-result": r"(tool|search|query|retrieval|call) (results?|outputs?)|results? of (the )?(tools?|tool calls?|calls?)"
+    "results": r"(tool|search|query|retrieval|call) (results?|outputs?)|results? of (the )?(tools?|tool calls?|calls?)"
     r"|工具(的)?(返回)?结果|工具返回(的内容)?|返回(的)?结果|搜索结果|检索结果",
     "model-input": r"prompts?|user (inputs?|messages?)|before (they|it|anything) reach(es)?|outbound|用户输入|提问内容|发送给模型|发给模型",
     # ----- lifecycle

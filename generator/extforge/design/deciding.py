@@ -181,7 +181,7 @@ def _rail(texts: Texts, artifacts: list[Artifact]) -> Decision | None:
     """A rail that steps in without forbidding anything."""
     decision = Decision()
     written = any(a.strength == 3 for a in artifacts)
-    if not written and (found := texts.together("shrink", "tool-result")):
+    if not written and (found := texts.together("shrink", "results")):
         decision.rail = "result_filter"
         decision.because("rail", "result_filter", "it changes what a tool returned before the model reads it", *found)
         return decision
@@ -224,7 +224,7 @@ _RULES = (
     ("guard", ("file-name", "file-place"), ("prohibit", "must")),
     ("guard", ("command",), ("prohibit",)),
     ("output_guard", ("answer",), ("prohibit", "protect")),
-    ("result_filter", ("tool-result",), ("prohibit", "protect")),
+    ("result_filter", ("results",), ("prohibit", "protect")),
     ("custom", ("model-input",), ("protect",)),
     ("guard", ("file-act",), ("prohibit",)),
 )
@@ -260,7 +260,7 @@ def _both(*found: Evidence | None) -> list[Evidence] | None:
 def _acts(texts: Texts, found: list[Evidence]) -> bool:
     """Say whether the rule is about the agent's own acts: a folder alone may be a folder of anything."""
     acts = any(texts.find(cue) for cue in ("file-act", "hook", "answer", "command"))
-    return acts or found[1].cue in ("file-name", "answer", "tool-result", "model-input")
+    return acts or found[1].cue in ("file-name", "answer", "results", "model-input")
 
 
 # --------------------------------------------------------------------------- tools
