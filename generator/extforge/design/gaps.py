@@ -6,6 +6,7 @@ a line in a log.  Here a row is either a gap or a finding.
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
@@ -93,6 +94,9 @@ def read_gaps(source: str) -> Gaps:
         DocumentError: when nothing can be read, or there is no gap analysis in it.
         PlanError: when the file cannot be opened.
     """
+    if os.path.isdir(source):
+        words = "this is a folder"
+        raise DocumentError(source, [Finding("gap-none", words, where=Where(source), fix="name the file with the gaps")])
     label, data = next(iter(load_sources(source)))
     gaps = Gaps(label)
     rows = _rows(read_text(data, label), label)
