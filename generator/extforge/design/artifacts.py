@@ -107,8 +107,8 @@ def subjects(text: str) -> set[str]:
     return {form for form, match in mentions(text) if _role("feature", text, form, match) > 0}
 
 
-def artifacts_of(texts: Texts) -> tuple[list[Artifact], list[str]]:
-    """Return the formats to write, most certain first, and those that are only read."""
+def artifacts_of(texts: Texts) -> list[Artifact]:
+    """Return the formats to write; one that is read counts only where it is written too."""
     found: list[Artifact] = []
     read: list[str] = []
     for name, sentence in texts.sentences():
@@ -132,7 +132,7 @@ def artifacts_of(texts: Texts) -> tuple[list[Artifact], list[str]]:
         keep = artifact.strength == strongest and (artifact.strength == 3 or artifact.format not in read)
         if keep and artifact.format not in best:
             best[artifact.format] = artifact
-    return list(best.values()), [form for form in dict.fromkeys(read) if form not in best]
+    return list(best.values())
 
 
 def _role(name: str, clause: str, form: str, match: re.Match[str]) -> int:

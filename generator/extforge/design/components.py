@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from extforge.design import details
@@ -10,6 +11,8 @@ from extforge.design.cues import LONGEST_TEXT
 from extforge.naming import pascal_case
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from extforge.design.deciding import Decision
     from extforge.design.gaps import Gap
 
@@ -20,6 +23,7 @@ _OTHER_DATABASES = re.compile(
     r"postgres\w*|mysql|mariadb|oracle|sql ?server|clickhouse|hive|mongo\w*|snowflake", re.IGNORECASE
 )
 _HAN = re.compile(r"[\u3400-\u9fff]")
+_LONG = re.compile(r"trim|shorten|truncat|compress|huge|flood|long|截断|压缩|精简|过长|太长|缩短|裁剪", re.IGNORECASE)
 Spec = dict[str, Any]
 
 
@@ -47,6 +51,37 @@ def _sentence(*texts: str) -> str:
     return " ".join(ended).replace("。 ", "。")
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A tool or rail in the making: what was decided, and the words that give its values."""
+
+    decision: Decision
+    gap: Gap
+    text: str
+    form: str = ""  # of an artifact
+    rail: str = ""  # class whose state a report reads
+    skill: str = ""  # that a prompt injects
+
+    def state(self, subject: str, value: object, rule: str = "the gap states it") -> None:
+        """Note a value, and where it comes from."""
+        self.decision.because(subject, str(value), rule)
+
+    def leave_open(self, doubt: str, todo: str = "") -> Spec:
+        """Return a body for a person to write, and say why it is left to them."""
+        self.decision.doubts.append(doubt)
+        return self.notes(todo)
+
+    def notes(self, todo: str = "") -> Spec:
+        """Return a body for a person to write, with what the gap suggests."""
+        return {"custom": {"notes": _sentence(plain(self.gap.suggested_approach, 500) or title(self.gap, 500), todo)}}
+
+    def words(self, limit: int) -> str:
+        """Return title and description as sentences."""
+        return _sentence(
+            title(self.gap, 200), plain(self.gap.gap_description, limit) if self.gap.feature.strip() else ""
+        )
+
+
 # --------------------------------------------------------------------------- tools
 
 
@@ -65,15 +100,14 @@ def tool_specs(decision: Decision, gap: Gap, name: str, skill: str, rail: str) -
     for what in decision.tools:
         does, _, form = what.partition(":")
         own = name if not specs else f"{name}_{form or does}"
-        body = _BODIES[does](decision, gap, text, form, rail)
+        body = _TOOLS[does](Part(decision, gap, text, form=form, rail=rail))
         spec: Spec = {
             "name": own,
             "class": f"{pascal_case(own)}Tool",
             "description": _about_tool(gap, does, form, skill),
         }
-        if does in body and does == "command":
-            spec["input_params"] = _arguments_schema(body["command"]["argv"])
-            body["command"]["argv"] = [*body["command"]["argv"], "{arguments}"]
+        if "command" in body:
+            spec["input_params"] = _arguments_schema(body["command"]["argv"][:-1])
         specs.append({**spec, "does": body})
     return specs
 
@@ -94,69 +128,48 @@ def _about_tool(gap: Gap, does: str, form: str, skill: str) -> str:
     return _sentence(*parts)
 
 
-def _artifact(decision: Decision, gap: Gap, text: str, form: str, rail: str) -> Spec:
-    del gap, rail
-    spec: Spec = {"format": form}
-    if form == "json" and (keys := details.required_keys(text)):
-        spec["required_keys"] = keys
-        decision.because("required_keys", ", ".join(keys), "the gap lists them")
-    elif form == "csv" and (columns := details.required_keys(text)):
-        spec["required_columns"] = columns
-        decision.because("required_columns", ", ".join(columns), "the gap lists them")
-    if least := details.minimum(text, form):
+def _artifact(part: Part) -> Spec:
+    spec: Spec = {"format": part.form}
+    listed = {"json": "required_keys", "csv": "required_columns"}.get(part.form)
+    if listed and (keys := details.required_keys(part.text)):
+        spec[listed] = keys
+        part.state(listed, ", ".join(keys))
+    if least := details.minimum(part.text, part.form):
         spec["minimum"] = least
-        decision.because("minimum", ", ".join(f"{k} {v}" for k, v in least.items()), "the gap states it")
+        part.state("minimum", ", ".join(f"{fact} {count}" for fact, count in least.items()))
     return {"artifact": spec}
 
 
-def _report(decision: Decision, gap: Gap, text: str, form: str, rail: str) -> Spec:
-    del decision, gap, text, form
-    return {"report": {"state": rail}}
-
-
-def _custom(decision: Decision, gap: Gap, text: str, form: str, rail: str) -> Spec:
-    del decision, text, form, rail
-    return _notes(gap)
-
-
-def _notes(gap: Gap, more: str = "") -> Spec:
-    return {"custom": {"notes": _sentence(plain(gap.suggested_approach, 500) or title(gap, 500), more)}}
-
-
-def _http(decision: Decision, gap: Gap, text: str, form: str, rail: str) -> Spec:
-    del form, rail
-    if address := details.url(text):
-        decision.because("url", address, "the gap states it")
+def _http(part: Part) -> Spec:
+    if address := details.url(part.text):
+        part.state("url", address)
         return {"http": {"url": address}}
-    decision.doubts.append("the gap gives no address of the API, so its tool is left to be filled in")
-    return _notes(gap, "A web API: replace custom by http with its url, then extforge writes the call")
+    doubt = "the gap gives no address of the API, so its tool is left to be filled in"
+    return part.leave_open(doubt, "A web API: replace custom by http with its url, then extforge writes the call")
 
 
-def _command(decision: Decision, gap: Gap, text: str, form: str, rail: str) -> Spec:
-    del form, rail
-    for part in (gap.suggested_approach, gap.feature, gap.gap_description, text):
-        if words := details.program(part):
-            decision.because("argv", " ".join(words), "the gap names the program")
-            return {"command": {"argv": words}}
-    decision.doubts.append("the gap names no program, so its tool is left to be filled in")
-    return _notes(gap, "A command line program: replace custom by command with its argv, then extforge writes the call")
+def _command(part: Part) -> Spec:
+    gap = part.gap
+    for text in (gap.suggested_approach, gap.feature, gap.gap_description):
+        if words := details.program(text):
+            part.state("argv", " ".join(words))
+            return {"command": {"argv": [*words, "{arguments}"]}}
+    doubt = "the gap names no program, so its tool is left to be filled in"
+    return part.leave_open(doubt, "A program: replace custom by command with its argv, then extforge writes the call")
 
 
-def _query(decision: Decision, gap: Gap, text: str, form: str, rail: str) -> Spec:
-    del form, rail
-    if other := _OTHER_DATABASES.search(text):
-        decision.doubts.append(
-            f"{other[0]} is no SQLite database, which query tools read; its tool is left to be written"
-        )
-        return _notes(gap, "Only SQLite is read by query tools")
-    decision.because("database", "from the environment", "the gap does not say where it is")
+def _query(part: Part) -> Spec:
+    if other := _OTHER_DATABASES.search(part.text):
+        doubt = f"{other[0]} is no SQLite database, which query tools read; its tool is left to be written"
+        return part.leave_open(doubt, "Only SQLite is read by query tools")
+    part.state("database", "from the environment", "the gap does not say where it is")
     return {"query": {}}
 
 
-_BODIES = {
+_TOOLS: dict[str, Callable[[Part], Spec]] = {
     "artifact": _artifact,
-    "report": _report,
-    "custom": _custom,
+    "report": lambda part: {"report": {"state": part.rail}},
+    "custom": Part.notes,
     "http": _http,
     "command": _command,
     "query": _query,
@@ -187,112 +200,89 @@ def _arguments_schema(argv: list[str]) -> Spec:
 
 def rail_spec(decision: Decision, gap: Gap, name: str, skill: str) -> Spec:
     """Return the one rail of a design."""
-    text = _text(gap)
-    body = _RAILS[decision.rail](decision, gap, text, skill)
+    body = _RAILS[decision.rail](Part(decision, gap, _text(gap), skill=skill))
     return {"class": f"{pascal_case(name)}Rail", "does": body}
 
 
-def _guard(decision: Decision, gap: Gap, text: str, skill: str) -> Spec:
-    del skill
-    rule = details.guard(text)
+def _guard(part: Part) -> Spec:
+    rule = details.guard(part.text)
     for verb, parts in rule.items():
         for key, value in parts.items():
-            decision.because(f"{verb}.{key}", str(value), "the gap states it")
+            part.state(f"{verb}.{key}", value)
     if not rule:
-        decision.doubts.append(
-            "no suffix, folder, type or command could be read: it asks for a portable name in the workspace"
-        )
-    return {"guard": {**rule, "message": title(gap, 200)}}
+        doubt = "no suffix, folder, type or command could be read: it asks for a portable name in the workspace"
+        part.decision.doubts.append(doubt)
+    return {"guard": {**rule, "message": title(part.gap, 200)}}
 
 
-def _reminder(decision: Decision, gap: Gap, text: str, skill: str) -> Spec:
-    del skill
-    said = details.period(text)
+def _audit(part: Part) -> Spec:
+    return {"audit": {"arguments": bool(re.search("argument|参数", part.text, re.IGNORECASE))}}
+
+
+def _reminder(part: Part) -> Spec:
+    said = details.period(part.text)
     if said:
-        decision.because("every", f"{said['every']} {said['of']}", "the gap states it")
+        part.state("every", f"{said['every']} {said['of']}")
     else:
-        decision.because("every", "5 model_calls", "no number is said; extforge's default")
-    return {
-        "reminder": {
-            **said,
-            "text": _sentence(title(gap, 200), plain(gap.gap_description, 400) if gap.feature.strip() else ""),
-        }
-    }
+        part.state("every", "5 model_calls", "no number is said; extforge's default")
+    return {"reminder": {**said, "text": part.words(400)}}
 
 
-def _budget(decision: Decision, gap: Gap, text: str, skill: str) -> Spec:
-    del skill, gap
-    said = details.budget(text)
+def _budget(part: Part) -> Spec:
+    said = details.budget(part.text)
     if said:
-        decision.because("limit", ", ".join(f"{k} {v}" for k, v in said.items()), "the gap states it")
+        part.state("limit", ", ".join(f"{key} {value}" for key, value in said.items()))
         return {"budget": said}
-    decision.because("limit", "1000000 calls", "no limit is said; it counts, and its limit is out of reach")
+    part.state("limit", "1000000 calls", "no limit is said; it counts, and its limit is out of reach")
     return {"budget": {"calls": 1_000_000}}
 
 
-def _prompt(decision: Decision, gap: Gap, text: str, skill: str) -> Spec:
-    words = details.mentioned_words(text)
+def _prompt(part: Part) -> Spec:
+    words = details.mentioned_words(part.text)
+    when = {"when_mentions": words} if words else {}
     if words:
-        decision.because("when_mentions", ", ".join(words), "the gap states it")
-    said: Spec = (
-        {"skill": skill}
-        if skill
-        else {"text": _sentence(title(gap, 200), plain(gap.gap_description, 600) if gap.feature.strip() else "")}
-    )
-    if not skill:
-        decision.doubts.append("the text to inject is the gap's own; put in the one that is meant")
-    return {"prompt": {**said, **({"when_mentions": words} if words else {})}}
+        part.state("when_mentions", ", ".join(words))
+    if part.skill:
+        return {"prompt": {"skill": part.skill, **when}}
+    part.decision.doubts.append("the text to inject is the gap's own; put in the one that is meant")
+    return {"prompt": {"text": part.words(600), **when}}
 
 
-def _output_guard(decision: Decision, gap: Gap, text: str, skill: str) -> Spec:
-    del skill
-    found = details.output_patterns(text)
+def _output_guard(part: Part) -> Spec:
+    found = details.output_patterns(part.text)
     if not found:
-        decision.doubts.append(
-            "no form of what must not be said could be read; replace custom by output_guard with patterns"
-        )
-        return _notes(gap, "Replace custom by output_guard with its patterns, then extforge writes the rail")
-    decision.because("patterns", ", ".join(what for what, _ in found), "the gap names them")
-    hide = re.search(r"redact|mask|censor|anonym|脱敏|打码|屏蔽|遮|掩码", text, re.IGNORECASE)
-    refuse = re.search(r"\bblock|\brefus|\bwithh|拦截|阻止|拒绝", text, re.IGNORECASE)
-    spec: Spec = {"patterns": [pattern for _, pattern in found]}
-    return {"output_guard": {**spec, **({"on_match": "replace"} if refuse and not hide else {})}}
+        doubt = "no form of what must not be said could be read; replace custom by output_guard with patterns"
+        return part.leave_open(doubt, "Replace custom by output_guard with its patterns, then extforge writes the rail")
+    part.state("patterns", ", ".join(what for what, _ in found), "the gap names them")
+    hide = re.search(r"redact|mask|censor|anonym|脱敏|打码|屏蔽|遮|掩码", part.text, re.IGNORECASE)
+    refuse = re.search(r"\bblock|\brefus|\bwithh|拦截|阻止|拒绝", part.text, re.IGNORECASE)
+    on_match = {"on_match": "replace"} if refuse and not hide else {}
+    return {"output_guard": {"patterns": [pattern for _, pattern in found], **on_match}}
 
 
-def _result_filter(decision: Decision, gap: Gap, text: str, skill: str) -> Spec:
-    del skill
-    found = details.output_patterns(text)
-    longest = details.longest_result(text)
-    if found:
-        decision.because("patterns", ", ".join(what for what, _ in found), "the gap names them")
+def _result_filter(part: Part) -> Spec:
+    if found := details.output_patterns(part.text):
+        part.state("patterns", ", ".join(what for what, _ in found), "the gap names them")
         return {"result_filter": {"patterns": [pattern for _, pattern in found]}}
-    if longest or re.search(
-        r"trim|shorten|truncat|compress|huge|flood|long|截断|压缩|精简|过长|太长|缩短|裁剪", text, re.IGNORECASE
-    ):
+    longest = details.longest_result(part.text)
+    if longest or _LONG.search(part.text):
         rule = "the gap states it" if longest else "no number is said; a length to start from"
-        decision.because("max_characters", str(longest or 20_000), rule)
+        part.state("max_characters", longest or 20_000, rule)
         return {"result_filter": {"max_characters": longest or 20_000}}
-    decision.doubts.append(
-        "no form of what is to be filtered could be read; replace custom by result_filter with patterns"
-    )
-    return _notes(gap, "Replace custom by result_filter with its patterns, then extforge writes the rail")
+    doubt = "no form of what is to be filtered could be read; replace custom by result_filter with patterns"
+    return part.leave_open(doubt, "Replace custom by result_filter with its patterns, then extforge writes the rail")
 
 
-def _left_open(decision: Decision, gap: Gap, text: str, skill: str) -> Spec:
-    del decision, text, skill
-    return _notes(gap)
-
-
-_RAILS = {
+_RAILS: dict[str, Callable[[Part], Spec]] = {
     "guard": _guard,
-    "audit": lambda *_: {"audit": {"arguments": bool(re.search("argument|参数", _text(_[1]), re.IGNORECASE))}},
+    "audit": _audit,
     "reminder": _reminder,
     "budget": _budget,
     "prompt": _prompt,
-    "artifact_gate": lambda *_: {"artifact_gate": {}},
+    "artifact_gate": lambda _: {"artifact_gate": {}},
     "output_guard": _output_guard,
     "result_filter": _result_filter,
-    "custom": _left_open,
+    "custom": Part.notes,
 }
 
 

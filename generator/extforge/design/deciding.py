@@ -61,7 +61,7 @@ class Decision:
 def decide(gap: Gap) -> list[Decision]:
     """Return the designs of a gap: one, or a constraint and the capability that it was mixed with."""
     texts = Texts(gap)
-    artifacts, read = artifacts_of(texts)
+    artifacts = artifacts_of(texts)
     if (none := texts.find("no-code")) and not any(a.strength == 3 for a in artifacts):
         decision = Decision(skill=True)
         decision.because("skill", "yes", "it says that nothing has to run", none)
@@ -78,7 +78,7 @@ def decide(gap: Gap) -> list[Decision]:
         rest = _writer(texts, products)
         rest.because("kind", "capability", "the rule of the same gap is a design of its own")
         return [rule, rest]
-    return [_named_capability(_capability(texts, artifacts, read))]
+    return [_named_capability(_capability(texts, artifacts))]
 
 
 def _named_capability(decision: Decision) -> Decision:
@@ -86,13 +86,13 @@ def _named_capability(decision: Decision) -> Decision:
     return decision
 
 
-def _capability(texts: Texts, artifacts: list[Artifact], read: list[str]) -> Decision:
+def _capability(texts: Texts, artifacts: list[Artifact]) -> Decision:
     topic = _is_topic(texts)
     if rail := _rail(texts, artifacts):
         return rail
     if artifacts and not topic:
         return _writer(texts, artifacts)
-    if action := _action(texts, read):
+    if action := _action(texts):
         return action
     if hook := texts.find("hook", texts.stated):
         decision = Decision(rail="custom")
@@ -124,7 +124,7 @@ def _is_topic(texts: Texts) -> bool:
 
 def _strong(texts: Texts) -> bool:
     """Say whether the title asks for a file in so many words."""
-    return any(a.strength == 3 and a.evidence.field in texts.stated for a in artifacts_of(texts)[0])
+    return any(a.strength == 3 and a.evidence.field in texts.stated for a in artifacts_of(texts))
 
 
 # --------------------------------------------------------------------------- rails
@@ -285,9 +285,8 @@ def _add_norms(decision: Decision, texts: Texts) -> None:
         decision.because("skill", "yes", "the gap brings rules, a style, examples or a template of its field", norms)
 
 
-def _action(texts: Texts, read: list[str]) -> Decision | None:
+def _action(texts: Texts) -> Decision | None:
     """An action that the agent chooses to take."""
-    del read
     knowledge = texts.find("knowledge", texts.stated)
     web, cli, sql, wrap, act = (texts.find(cue, texts.stated) for cue in ("web", "cli", "sql", "wrap", "act"))
     run, ask = texts.find("run", texts.stated), texts.find("ask", texts.stated)

@@ -126,12 +126,10 @@ def _rank(groups: list[list[Draft]], limit: int) -> tuple[list[Draft], list[Find
 
 
 def _name(draft: Draft, taken: set[str]) -> list[Finding]:
-    gap, rule = draft.gap, draft.decision.kind == "constraint"
-    split = draft.partner is not None and rule
+    gap = draft.gap
     name = name_design(plain(gap.feature, 300), plain(gap.gap_description, 300), draft.does, draft.formats, taken)
     draft.name = name.value
     draft.decision.because("name", name.value, "the goal's own words" if not name.hashed else "a hash of the goal")
-    del split
     if name.hashed:
         words = f"no word of {title(gap, 80)!r} could be put into an English name"
         fix = f"rename {name.value!r} to what it is for"

@@ -96,7 +96,9 @@ def read_gaps(source: str) -> Gaps:
     """
     if os.path.isdir(source):
         words = "this is a folder"
-        raise DocumentError(source, [Finding("gap-none", words, where=Where(source), fix="name the file with the gaps")])
+        raise DocumentError(
+            source, [Finding("gap-none", words, where=Where(source), fix="name the file with the gaps")]
+        )
     label, data = next(iter(load_sources(source)))
     gaps = Gaps(label)
     rows = _rows(read_text(data, label), label)
