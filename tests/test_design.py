@@ -72,7 +72,8 @@ def assert_states(one: Gap, details: str) -> None:
     tools = [next(iter(tool["does"].items())) for design in designs for tool in design.get("tools", [])]
     if "split" in details:
         assert [design["kind"] for design in designs] == ["constraint", "capability"], one.feature
-        assert designs[1]["depends_on"] == [designs[0]["extension_name"]] == designs[0]["applies_to"] or True
+        assert designs[1]["depends_on"] == [designs[0]["extension_name"]]
+        assert designs[0]["applies_to"] == [designs[1]["extension_name"]]
     key, _, value = details.removeprefix("split ").partition("=")
     options = dict(rails + tools)
     require = options.get("guard", {}).get("require", {})
