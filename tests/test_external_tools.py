@@ -173,6 +173,13 @@ def test_a_body_keeps_types_and_leaves_out_what_is_absent(plans: Plans, api: Api
     assert json.loads(sent) == {"line": {"item": 'te"a', "count": 3}, "text": '3 x te"a {literally}'}
 
 
+def test_headers_of_the_plan_replace_the_usual_ones(plans: Plans, api: Api) -> None:
+    tool = http_tool(plans, method="POST", body={}, headers={"accept": "text/json", "CONTENT-TYPE": "text/x-json"})
+    assert tool.run({"order_id": "7"})["success"] is True
+    headers = api.seen[0][2]
+    assert (headers["accept"], headers["content-type"]) == ("text/json", "text/x-json")
+
+
 def test_redirects_are_not_followed(plans: Plans, api: Api) -> None:
     for status in (301, 302, 303, 307, 308):
         api.seen.clear()
@@ -685,8 +692,19 @@ def test_the_database_itself_is_what_refuses(
 ) -> None:
     """Without anybody asking for leave, the file is still opened so that SQLite refuses to write."""
     tool = query_tool(plans, orders)
+    addresses, connect = [], sqlite3.connect
+
+    def watched(address: str, **options: Any) -> sqlite3.Connection:
+        addresses.append(address)
+        return connect(address, **options)
+
     monkeypatch.setattr(tool, "_allow", lambda *_: sqlite3.SQLITE_OK)
+    monkeypatch.setattr(tool.sqlite3, "connect", watched)
     assert "readonly database" in tool.run({"sql": sql})["error"]
+    assert tool.run({"sql": "PRAGMA query_only"})["rows"] == [[1]]
+    # The address alone, without the pragma, refuses too.
+    with contextlib.closing(connect(addresses[0], uri=True)) as database, pytest.raises(sqlite3.OperationalError):
+        database.execute(sql)
 
 
 def test_the_tables_of_a_database_can_be_listed(plans: Plans, orders: Path) -> None:
@@ -784,6 +802,11 @@ def test_a_plan_that_would_let_a_model_choose_where_it_goes_is_refused(
     assert problems(plans, does) == [code]
 
 
+def test_a_typo_in_a_tool_is_one_finding_with_a_suggestion(plans: Plans) -> None:
+    (finding,) = plans.check(design("order_lookup", tools=[{"does": {"http": {"url": "/x", "methd": "GET"}}}])).findings
+    assert (finding.code, finding.fix) == ("document-unknown-key", "did you mean 'method'?")
+
+
 def test_another_database_is_refused_by_its_name(plans: Plans) -> None:
     tool = {"does": {"query": {"database": "mysql+pymysql://db/x"}}}
     (finding,) = plans.check(design("order_lookup", tools=[tool])).findings
@@ -797,6 +820,22 @@ def test_places_and_inputs_must_match(plans: Plans) -> None:
     assert sorted(codes) == ["plan-input-unused", "plan-place-optional", "plan-place-unknown"]
     good = {"type": "object", "properties": {"id": {"type": "string", "default": "1"}, "q": {"type": "string"}}}
     assert problems(plans, does, good) == []
+
+
+def test_patterns_of_inputs_cannot_hang_a_tool(plans: Plans, echo: str) -> None:
+    def schema(**text: Any) -> dict[str, Any]:
+        words = {"type": "array", "items": {"type": "string", **text}}
+        return {"type": "object", "properties": {"word": words}, "required": ["word"]}
+
+    does = {"command": {"argv": ["ls", "{word}"]}}
+    assert problems(plans, does, schema(pattern="(a+)+$")) == ["plan-pattern-unsafe"]
+    assert problems(plans, does, schema(pattern="^a*$", maxLength=5000)) == ["plan-input-params"]
+    tool = command_tool(plans, [echo, "{word}"], schema(pattern="^a*a*a*$"))
+    assert tool.run({"word": ["aaa"]})["success"] is True
+    started = time.monotonic()
+    assert "at most 1024" in tool.run({"word": ["a" * 2000 + "b"]})["error"]
+    assert "does not match" in tool.run({"word": ["a" * 1000 + "b"]})["error"]
+    assert time.monotonic() - started < 30
 
 
 def test_derived_inputs_are_the_places(plans: Plans) -> None:

@@ -90,6 +90,62 @@ def test_everything_that_a_plan_can_spell_out_works_together(tmp_path: Path) -> 
     assert fixed["inputs"] == [{"output_path": "report_final.pptx"}]  # corrected, not refused
 
 
+@pytest.fixture(scope="module")
+def more(tmp_path_factory: pytest.TempPathFactory) -> HostRun:
+    return run_plan(tmp_path_factory.mktemp("more"), example("archetypes"))
+
+
+def test_tools_that_reach_outside_are_really_run_with_their_setups(more: HostRun) -> None:
+    for report in more.reports:
+        assert report.verdict is Verdict.PASS, (report.path, report.findings)
+    turns = {t["id"]: t for t in json.loads((Path(more.scratch) / "result.json").read_text())["together"]["turns"]}
+    for turn, key, value in (
+        ("order_api_client:tool-0", "response", {"id": "AB-1234", "status": "已发货", "total": 12.5}),
+        ("order_api_client:tool-1", "status", 201),
+        ("order_database_reader:tool-0", "rows", [[3, 7.25], [1, 12.5]]),
+        ("git_history_reader:tool-0", "exit_code", 0),
+    ):
+        assert json.loads(turns[turn]["tool_messages"][-1])[key] == value, turns[turn]
+    assert "stand-in for git" in turns["git_history_reader:tool-0"]["tool_messages"][-1]
+    assert not list(Path(more.scratch).rglob("pwned"))
+    ended = turns["turn_budget:rail-0"]
+    assert (len(ended["executed"]), "used up" in ended["answer"]["output"]) == (6, True)
+
+
+def test_the_text_files_and_drawings_are_really_there(more: HostRun) -> None:
+    from extforge_verifiers import verify_artifact
+
+    suffixes = (".csv", ".md", ".html", ".svg")
+    made = [p for p in (Path(more.scratch) / "work").rglob("*") if p.suffix in suffixes]
+    names = ["order_csv_export.csv", "order_flow_diagram.svg", "release_notes_markdown.md", "status_html_page.html"]
+    assert sorted(p.name for p in made) == names
+    for path in made:
+        assert verify_artifact(path).verdict is Verdict.PASS
+
+
+def test_a_tool_that_reaches_outside_is_undetermined_without_a_setup(tmp_path: Path) -> None:
+    designs = [d for d in example("archetypes") if d["extension_name"] == "order_api_client"]
+    del designs[0]["acceptance"]["place_order"]["setup"]
+    (report,) = run_plan(tmp_path, designs).reports
+    assert (report.verdict, report.findings) == (Verdict.UNDETERMINED, ())
+    assert "give it a setup in acceptance/order_api_client.yaml" in report.skipped["tool place_order"]
+    assert "tool find_order" in report.checked
+    assert "tool place_order" not in report.checked
+    done = run_cli("verify", str(tmp_path / "out"), "--host", "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["reports"][0]["verdict"] == "undetermined"
+
+
+def test_what_differs_from_the_recording_is_found_in_the_host(tmp_path: Path) -> None:
+    designs = [d for d in example("archetypes") if d["extension_name"] == "order_database_reader"]
+    acceptance = designs[0]["acceptance"]
+    acceptance["orders_of_customer"]["expect"] = {"contains": {"rows": []}}
+    acceptance["ask_order_database"]["setup"] = {"sqlite": "CREATE TABLE"}
+    (report,) = run_plan(tmp_path, designs).reports
+    assert sorted(f.code for f in report.findings) == ["host-setup", "host-tool-result"]
+    assert report.verdict is Verdict.FAIL
+
+
 def test_hostile_text_reaches_the_host_as_exactly_that_text(tmp_path: Path) -> None:
     from test_generate import HOSTILE
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from extforge.external import EXTERNAL
 from extforge.filenames import fitting_path
 from extforge.patterns import example
 from extforge.samples import sample_inputs, sample_values
 from extforge.serialise import manifest_text
 from extforge.skills import skill_body
+from extforge_harness.acceptance import EXTERNAL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

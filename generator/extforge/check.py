@@ -10,13 +10,14 @@ from extforge.community import check_skill_source
 from extforge.contents import SCHEMAS
 from extforge.derive import Blueprint, derive, relate
 from extforge.errors import PlanError
-from extforge.external import EXTERNAL, check_external
+from extforge.external import check_external
 from extforge.lint import check_content
 from extforge.naming import is_class_name, is_snake_case, reserved_reason
 from extforge.patterns import slow_reason, unsafe_reason
 from extforge.plan import DoesRail, DoesTool, ExtensionDesign, ResultFilterSpec
 from extforge.reading import Entry, Source, read_plan
 from extforge.rules import check_design, check_relations, problem
+from extforge_harness.acceptance import EXTERNAL
 from extforge_harness.documents import bind, suggest
 from extforge_verifiers.documents import json_path
 from extforge_verifiers.findings import Finding, Severity, Where
@@ -232,6 +233,8 @@ def _check_artifact(
         if getattr(artifact, key) and form != of:
             words = f"{key} only make sense for {of}"
             yield problem(entry, "plan-required-keys", words, *here, key, key=True)
+    if "style" not in SCHEMAS[form]["properties"] and artifact.style.model_fields_set:
+        yield problem(entry, "plan-style-unused", f"a {form} file has no style", *here, "style", warn=True, key=True)
     accent = artifact.style.accent
     if accent is not None and not re.fullmatch(r"#[0-9A-Fa-f]{6}", accent):
         words = f"{accent!r} is not a colour of the form #RRGGBB"
@@ -274,6 +277,7 @@ def _check_schema(entry: Entry, schema: dict[str, Any], at: tuple[str | int, ...
     if not isinstance(properties, dict) or not all(isinstance(v, dict) for v in properties.values()):
         yield problem(entry, "plan-input-params", "properties must map names to schemas", *at, "properties")
         return
+    yield from _check_schema_patterns(entry, schema, at)
     required = schema.get("required", [])
     if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
         yield problem(entry, "plan-input-params", "required must be a list of names", *at, "required")
@@ -282,6 +286,25 @@ def _check_schema(entry: Entry, schema: dict[str, Any], at: tuple[str | int, ...
         if name not in properties:
             words = f"required names {name!r}, which is no property"
             yield problem(entry, "plan-input-params", words, *at, "required", index)
+
+
+LONGEST_MATCHED = 1024  # characters of a text that is held against a pattern; as in the generated inputs module
+
+
+def _check_schema_patterns(entry: Entry, schema: Any, at: tuple[str | int, ...]) -> Iterator[Finding]:
+    """Every call matches the patterns of a schema against what the model wrote, so they must be fast."""
+    if isinstance(schema, list):
+        for index, item in enumerate(schema):
+            yield from _check_schema_patterns(entry, item, (*at, index))
+    elif isinstance(schema, dict):
+        pattern, most = schema.get("pattern"), schema.get("maxLength", 0)
+        if isinstance(pattern, str):
+            yield from _check_patterns(entry, {"pattern": pattern}, at)
+            if isinstance(most, int) and most > LONGEST_MATCHED:
+                words = f"a text with a pattern has at most {LONGEST_MATCHED:,} characters"
+                yield problem(entry, "plan-input-params", words, *at, "maxLength")
+        for key, item in schema.items():
+            yield from _check_schema_patterns(entry, item, (*at, key))
 
 
 def _check_rail(entry: Entry, design: ExtensionDesign, index: int, rail: RailSpec) -> Iterator[Finding]:

@@ -167,7 +167,11 @@ _XLSX = _object(
                                 "anyOf": [
                                     _CELL,
                                     _object(
-                                        {"formula": _text("an Excel formula such as =SUM(B2:B5)", pattern="^=")},
+                                        {
+                                            "formula": _text(
+                                                "an Excel formula such as =SUM(B2:B5)", pattern="^=", maxLength=8192
+                                            )
+                                        },
                                         ["formula"],
                                     ),
                                 ]

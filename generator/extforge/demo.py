@@ -13,12 +13,11 @@ from extforge.check import load_plan
 from extforge.errors import ExtforgeError
 from extforge.generate import generate
 from extforge.resources import DEMO_PLAN, shipped
-from extforge_harness.acceptance import Acceptance, load_acceptance
-from extforge_harness.work import run_work
+from extforge_harness.acceptance import EXTERNAL, Acceptance, load_acceptance
+from extforge_harness.work import run_work, try_tool
 from extforge_verifiers.extensions import verify_extension
 from extforge_verifiers.findings import Finding, Report, Verdict
 from extforge_verifiers.reports.json import overall
-from extforge_verifiers.results import verify_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +70,7 @@ def run_demo(*, folder: str | None, host: bool, tell: Callable[[str], None]) -> 
         reports += [_try_guard(target, blueprint, rail, acceptance, work, step) for rail in guards]
         for tool in blueprint.tools:
             test = next((t for t in acceptance.tool_tests if t.tool_name == tool.name), None)
-            if tool.does == "artifact" and test is not None:
+            if tool.does in ("artifact", *EXTERNAL) and test is not None:
                 reports.append(_run_tool(target, blueprint, tool, test, work, step))
     if host:
         reports += _run_host(target, made.roots, step)
@@ -93,19 +92,10 @@ def _run_tool(
     target: str, blueprint: Blueprint, tool: Tool, test: ToolTest, work: str, step: Callable[[str], None]
 ) -> Report:
     """Run a tool's work module on its acceptance inputs, and hold its result against the file."""
-    tree = os.path.join(target, blueprint.root)
-    answer = run_work(tree, tool.work, [[test.inputs]], cwd=work)[0]
-    with open(os.path.join(work, f"{tool.name}.result.json"), "w", encoding="utf-8") as stream:
-        json.dump(answer, stream, ensure_ascii=False, indent=2)
-    report = verify_result(
-        answer,
-        root=work,
-        format=tool.format,
-        fields=("success", "path"),
-        label=str(answer.get("absolute_path", tool.name)),
-    )
-    if answer.get("success") is not True:
-        report = report.with_findings(Finding("host-tool-failed", f"{tool.name}: {answer.get('error')}"))
+    report, answer = try_tool(os.path.join(target, blueprint.root), tool.does, test, cwd=work)
+    if answer is not None:
+        with open(os.path.join(work, f"{tool.name}.result.json"), "w", encoding="utf-8") as stream:
+            json.dump(answer, stream, ensure_ascii=False, indent=2)
     facts = {k: v for k, v in report.facts.items() if k in ("slides", "pages", "sheets", "rows", "size_bytes")}
     step(f"ran {tool.name}: {os.path.basename(report.path)} {facts} -> {report.verdict.value}")
     return report

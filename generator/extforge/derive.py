@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from extforge.contents import SCHEMAS, report_schema
-from extforge.external import EXTERNAL, derived_params, external_options
+from extforge.external import derived_params, external_options
 from extforge.naming import pascal_case
 from extforge.plan import (
     ArtifactSpec,
@@ -31,6 +31,7 @@ from extforge.plan import (
     ToolSpec,
 )
 from extforge.rules import MODULE_PREFIX
+from extforge_harness.acceptance import EXTERNAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from extforge.reading import Entry
     from extforge_verifiers.findings import Finding
 
-__all__ = ["EXTERNAL", "check_external", "derived_params", "external_options"]
+__all__ = ["check_external", "derived_params", "external_options"]
 
-EXTERNAL = ("http", "command", "query")
 _PLACE = re.compile(r"\{\{|\}\}|\{([a-z_][a-z0-9_]*)\}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")  # RFC 9110 §5.6.2 token

@@ -18,10 +18,10 @@ from extforge import __version__
 from extforge.acceptance import acceptance_text
 from extforge.bundle import BUNDLED_FORMATS, bundle
 from extforge.errors import TemplateError
-from extforge.external import EXTERNAL
 from extforge.rules import MODULE_PREFIX
 from extforge.serialise import json_text, manifest_text
 from extforge.skills import skill_files
+from extforge_harness.acceptance import EXTERNAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -34,7 +34,7 @@ designs:
     tools:
       - description: Write the quarterly sales deck. Use when the user asks for the quarterly slides.
         does:
-          artifact: {format: pptx, minimum: {slides: 3}}   # pptx, docx, xlsx, pdf, json or png
+          artifact: {format: pptx, minimum: {slides: 3}}   # docx, xlsx, pdf, json, csv, md, html, png, svg
     skills:
       - description: How our quarterly sales decks are built. Use before calling quarterly_sales_deck.
         steps:

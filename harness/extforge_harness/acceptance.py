@@ -16,6 +16,7 @@ from extforge_verifiers.documents import read_document
 from extforge_verifiers.errors import DocumentError
 
 __all__ = [
+    "EXTERNAL",
     "Acceptance",
     "Expectation",
     "RailTest",
@@ -27,6 +28,7 @@ __all__ = [
     "load_acceptance",
 ]
 
+EXTERNAL = ("http", "command", "query")  # what a tool does that reaches outside, and is tried with a setup only
 Calls = Annotated[int, Field(ge=0, le=30)]
 
 

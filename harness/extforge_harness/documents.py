@@ -40,7 +40,14 @@ def bind(document: Document, model: type[M], path: Path = ()) -> tuple[M | None,
     try:
         return model.model_validate(value), []
     except ValidationError as exc:
-        return None, [_finding(document, model, path, error) for error in exc.errors(include_url=False)]
+        errors = [error for error in exc.errors(include_url=False) if not _other_branch(error)]
+        return None, [_finding(document, model, path, error) for error in errors]
+
+
+def _other_branch(error: Mapping[str, Any]) -> bool:
+    """Say whether it only tells that a mapping is not the word that could stand there instead."""
+    step = error["loc"][-1] if error["loc"] else ""
+    return isinstance(step, str) and step.startswith("literal[") and isinstance(error.get("input"), dict)
 
 
 def _finding(document: Document, model: type[BaseModel], base: Path, error: Mapping[str, Any]) -> Finding:

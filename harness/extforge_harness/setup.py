@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 
     from extforge_harness.acceptance import RecordedAnswer, Setup
 
-__all__ = ["EXTERNAL", "find_card", "prepared"]
+__all__ = ["find_card", "prepared"]
 
-EXTERNAL = ("http", "command", "query")
 PRIVATE_HOSTS = "OPENJIUWEN_EXTENSION_PRIVATE_HOSTS"
 _SCRIPT_SECONDS = 10
 # What a script that makes a database has no need to do; it must not reach another file.

@@ -11,9 +11,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from extforge_harness.acceptance import EXTERNAL
 from extforge_harness.errors import HarnessError, SetupFailed
 from extforge_harness.expecting import judge_result
-from extforge_harness.setup import EXTERNAL, find_card, prepared
+from extforge_harness.setup import find_card, prepared
 from extforge_verifiers.findings import Finding, Report
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def try_tool(tree: str, does: str, test: ToolTest, *, cwd: str) -> tuple[Report,
     elif test.setup is None and does in EXTERNAL:
         reason = "it reaches outside, and its test has no setup for it"
     if reason or found is None:
-        return Report(label, "tool", skipped={name: reason}, open_question=reason), None
+        return Report(label, "result", skipped={name: reason}, open_question=reason), None
     module, card = found
     try:
         with tempfile.TemporaryDirectory(prefix="extforge-setup-") as folder, contextlib.ExitStack() as stack:
@@ -109,5 +110,7 @@ def try_tool(tree: str, does: str, test: ToolTest, *, cwd: str) -> tuple[Report,
             answer = run_work(tree, module, [[test.inputs]], cwd=cwd, environment=environment)[0]
     except SetupFailed as exc:
         finding = Finding("host-setup", f"{name!r} could not be tried: {exc}")
-        return Report(label, "tool", (name,), findings=(finding,)), None
-    return Report(label, "tool", (name,), findings=tuple(judge_result(test, answer, root=cwd))), answer
+        return Report(label, "result", (name,), findings=(finding,)), None
+    if isinstance(answer, dict) and answer.get("absolute_path"):
+        label = str(answer["absolute_path"])
+    return judge_result(test, answer, root=cwd, label=label), answer

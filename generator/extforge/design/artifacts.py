@@ -13,7 +13,7 @@ from functools import cache
 from extforge.derive import FORMAT_WORDS
 from extforge.design.cues import Evidence, Texts, clauses_of, matches
 
-__all__ = ["Artifact", "artifacts_of", "mentions", "subjects"]
+__all__ = ["Artifact", "artifacts_of", "is_name", "mentions", "subjects"]
 
 _LIBRARIES = {"openpyxl": "xlsx", "xlsxwriter": "xlsx", "reportlab": "pdf", "weasyprint": "pdf", "matplotlib": "png"}
 # Beside the words of plans: in a gap a verb stands by to say that they are a product.
@@ -102,6 +102,11 @@ def _joined(text: str, first: re.Match[str], second: re.Match[str]) -> bool:
     return _JOINED.fullmatch(text, first.end(), second.start()) is not None
 
 
+def is_name(word: str) -> bool:
+    """Say whether a format word names its format, and does not only suggest it, as `contract` or `chart` does."""
+    return word.lower() in _NAMES or word.lower() == "word"
+
+
 def subjects(text: str) -> set[str]:
     """Return the formats that a rule is about: `PPT file names must ...`, and not `only .csv files`."""
     return {form for form, match in mentions(text) if _role("feature", text, form, match) > 0}
@@ -119,7 +124,7 @@ def artifacts_of(texts: Texts) -> list[Artifact]:
                 if before is not None and _joined(clause, before[1], match):
                     role = before[0]
                 before = role, match
-                named = match[0].lower() in _NAMES or match[0].lower() == "word"
+                named = is_name(match[0])
                 if role == 0:
                     read += [form]
                 elif role > 0 and (named or role == 3):

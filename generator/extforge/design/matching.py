@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 from extforge.community import check_skill_source
-from extforge.derive import words_of
-from extforge.design.artifacts import mentions
+from extforge.derive import FORMAT_WORDS, words_of
+from extforge.design.artifacts import is_name, mentions
 from extforge.design.lexicon import english
 from extforge_verifiers.documents import read_text
 from extforge_verifiers.errors import DocumentError
@@ -28,8 +29,11 @@ if TYPE_CHECKING:
 __all__ = ["Match", "described", "match_skills"]
 
 THRESHOLD = 0.3
+_NOT_FOR = re.compile(
+    r"[^.。]*\b(do not|don't|not) (use|for|trigger)\b[^.。]*|[^。]*(不要用于|不适用于|请勿)[^。]*", re.IGNORECASE
+)
 _IDLE = frozenset(
-    "a an the of to for in on as at by with and or into from is are be it its this that these when whenever use used using user users"
+    "python openpyxl reportlab matplotlib real a an the of to for in on as at by with and or into from is are be it its this that these when whenever use used using user users"
     " claude agent task tasks skill skills you your any all other etc e g i file files create creating make new work working such not"
     " do does if how what which will can should also more via per their them they we our has have needs need want wants".split()
 )
@@ -49,9 +53,11 @@ def match_skills(gaps: list[Gap], collection: Collection | None) -> list[Match |
     texts = described(collection) if collection else {}
     if not texts:
         return [None] * len(gaps)
-    vocabularies = {name: _words(f"{name} {text}") for name, text in texts.items()}
+    vocabularies = {name: _words(f"{name} {_NOT_FOR.sub(' ', text)}") for name, text in texts.items()}
     seen = Counter(word for words in vocabularies.values() for word in words)
-    rarity = {word: math.log(1 + len(vocabularies) / count) for word, count in seen.items()}
+    # A file format says more than other words what a skill is about.
+    weight = {word: (3 if word in FORMAT_WORDS else 1) for word in seen}
+    rarity = {word: weight[word] * math.log(1 + len(vocabularies) / count) for word, count in seen.items()}
     unknown = math.log(1 + len(vocabularies))
     found = []
     for index, gap in enumerate(gaps):
@@ -60,7 +66,7 @@ def match_skills(gaps: list[Gap], collection: Collection | None) -> list[Match |
         for name, words in vocabularies.items():
             shared = sorted(wanted & words, key=lambda word: (-rarity[word], word))
             score = sum(rarity[word] for word in shared) / total if total else 0.0
-            if score >= THRESHOLD and len(shared) >= 2:
+            if score >= THRESHOLD and (len(shared) >= 2 or shared[0] in FORMAT_WORDS):
                 found.append((score, index, Match(name, score, f"shares {', '.join(shared[:6])}")))
     matches: list[Match | None] = [None] * len(gaps)
     used: set[str] = set()
@@ -91,9 +97,9 @@ def _words(text: str) -> frozenset[str]:
     for word in words_of(text):
         known = [word] if word.isascii() else english(word)[0]
         words.update(_stem(part) for part in known if part not in _IDLE and len(part) > 1)
-    forms = {form for form, _ in mentions(text)}
-    drop = {_stem(word) for _, match in mentions(text) for word in words_of(match[0])}
-    return frozenset((words - drop) | forms)
+    named = [(form, match[0]) for form, match in mentions(text) if is_name(match[0])]
+    drop = {_stem(word) for _, name in named for word in words_of(name)}
+    return frozenset((words - drop) | {form for form, _ in named})
 
 
 @cache

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from extforge_harness.acceptance import EXTERNAL
 from extforge_harness.expecting import judge_result, short
-from extforge_harness.setup import EXTERNAL
 from extforge_verifiers.extensions import open_tree
 from extforge_verifiers.findings import Finding, Report, Severity, Where
 from extforge_verifiers.hostnames import HOOKS
@@ -264,7 +264,7 @@ class _Judge:
 
     def _result(self, test: ToolTest, seen: dict[str, Any]) -> None:
         root = os.path.join(self.work, self.trial.name)
-        self.findings += judge_result(test, seen["result"], root=root)
+        self.findings += judge_result(test, seen["result"], root=root).findings
         result = read_result(seen["result"]) or {}
         if test.expect.success and result.get("recorded") is False:
             words = (

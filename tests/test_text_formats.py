@@ -1,0 +1,291 @@
+"""What is in the text formats: data as it was given, structure from the inputs alone, nothing that runs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import shutil
+import subprocess
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support import Plans, design, load_work
+
+FORMS = {"csv": "order_csv_export", "md": "release_notes_md", "html": "status_html_page", "svg": "order_flow_svg"}
+SVG = "{http://www.w3.org/2000/svg}"
+HOSTILE = (
+    "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "</style><script>", "]]>", "&lt;&amp;", "{{ x }}", "a\nb",
+    "# not a heading", "- not a list", "1. not a list", "| a | b |", "```", "> not a quote", "<!-- x -->", "中文 😀",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    made = Plans(tmp_path_factory.mktemp("text")).generate(*(design(name) for name in FORMS.values())).target
+    root = made / "openjiuwen/extensions/harness"
+    return {form: load_work(root / name, f"tools.{name}") for form, name in FORMS.items()}
+
+
+@pytest.fixture(autouse=True)
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def written(tools: dict[str, Any], form: str, **inputs: Any) -> str:
+    result = tools[form].run({**inputs, "output_path": f"x.{form}", "overwrite": True})
+    assert result["success"] is True, result
+    return Path(f"x.{form}").read_bytes().decode("utf-8")
+
+
+# --------------------------------------------------------------------------- csv
+
+
+CELLS = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"], exclude_characters="\ufffe\uffff"), max_size=12
+)
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.lists(st.tuples(CELLS | st.integers() | st.none(), CELLS | st.sampled_from(["a\nb", 'say "hi"', "a,b;c\td|e"])), max_size=5),
+    delimiter=st.sampled_from(",;\t|"),
+)  # fmt: skip
+def test_csv_comes_back_as_it_went_in(tools: dict[str, Any], rows: list[tuple[Any, str]], delimiter: str) -> None:
+    text = written(
+        tools, "csv", headers=["a", "b"], rows=[list(r) for r in rows], delimiter=delimiter, keep_formulas=True
+    )
+    back = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+    assert back == [["a", "b"], *(["" if v is None else str(v) for v in row] for row in rows)]
+    assert text.endswith("\r\n")
+
+
+def test_csv_texts_that_spreadsheets_would_run_are_guarded(tools: dict[str, Any]) -> None:
+    rows = [["=1+1", -5], ["+49 30 12", "-5.5"], ["@SUM(A1)", True], ["\tx", "a=b"], ["-2+3", "+12%"]]
+    text = written(tools, "csv", headers=["=a", "b"], rows=rows)
+    back = list(csv.reader(io.StringIO(text, newline="")))
+    assert back == [["'=a", "b"], ["'=1+1", "-5"], ["'+49 30 12", "-5.5"], ["'@SUM(A1)", "true"], ["'\tx", "a=b"], ["'-2+3", "+12%"]]  # fmt: skip
+    result = tools["csv"].run({"headers": ["a"], "rows": [["=1"], ["x"]], "output_path": "y.csv"})
+    assert result["guarded"] == 1
+    kept = tools["csv"].run({"headers": ["a"], "rows": [["=1"]], "output_path": "z.csv", "keep_formulas": True})
+    assert "guarded" not in kept
+    assert Path("z.csv").read_text() == "a\n=1\n"
+
+
+def test_csv_with_a_byte_order_mark_and_required_columns(tools: dict[str, Any], plans: Plans) -> None:
+    text = written(tools, "csv", headers=["城市"], rows=[["北京"]], byte_order_mark=True)
+    assert text == "\ufeff城市\r\n北京\r\n"
+    spec = {"artifact": {"format": "csv", "required_columns": ["id"], "minimum": {"records": 2}}}
+    tree = plans.tree(design("id_export", tools=[{"does": spec}]))
+    module = load_work(tree, "tools.id_export")
+    assert "the column 'id' is required" in module.run({"headers": ["x"], "rows": [], "output_path": "a.csv"})["error"]
+    assert "records>=2" in module.run({"headers": ["id"], "rows": [[1]], "output_path": "a.csv"})["error"]
+    assert module.run({"headers": ["id"], "rows": [[1], [2]], "output_path": "a.csv"})["records"] == 2
+    assert plans.codes(design("id_export", tools=[{"does": {"artifact": {"format": "md", "required_columns": ["x"]}}}])) == ["plan-required-keys"]  # fmt: skip
+
+
+def test_csv_delimiters_in_quotes_do_not_mislead_the_check(tools: dict[str, Any]) -> None:
+    result = tools["csv"].run(
+        {"headers": ["a,b,c", "d"], "rows": [["1", "x,y"]], "delimiter": ";", "output_path": "q.csv"}
+    )
+    assert (result["columns"], result["records"]) == (2, 1)
+
+
+def test_a_style_for_a_format_without_one_is_pointed_out(plans: Plans) -> None:
+    for form, codes in (("csv", ["plan-style-unused"]), ("md", ["plan-style-unused"]), ("html", []), ("svg", [])):
+        does = {"artifact": {"format": form, "style": {"accent": "#112233"}}}
+        assert plans.codes(design("id_export", tools=[{"does": does}])) == codes
+
+
+# --------------------------------------------------------------------------- md
+
+
+@pytest.mark.parametrize("text", [t for t in HOSTILE if t != "```"])
+def test_markdown_structure_comes_from_the_inputs_alone(tools: dict[str, Any], text: str) -> None:
+    table = {"headers": [text, "n"], "rows": [[text, 1]]}
+    section = {"heading": text, "paragraphs": [text], "bullets": [text], "numbered": [text], "table": table}
+    lines = written(tools, "md", title=text, sections=[section]).split("\n")
+    assert [line[:3] for line in lines if line.startswith("#")] == ["# " + lines[0][2], "## "]
+    assert sum(line.startswith("- ") for line in lines) == 1
+    assert sum(line.startswith("1. ") for line in lines) == 1
+    assert sum(line.startswith("| ") for line in lines) == 3
+    assert not any(line.startswith((">", "```")) for line in lines)
+    assert not re.search(r"(?<!\\)<(script|img|/style|!--(?! -->))", "\n".join(lines))
+    for line in lines:
+        if line.startswith("| "):
+            assert len(re.findall(r"(?<!\\)\|", line)) == 3
+
+
+def test_markdown_keeps_inline_markup_and_code(tools: dict[str, Any]) -> None:
+    code = "def f():\n    return '```' and \"````\"\n"
+    text = written(tools, "md", title="T", sections=[{"paragraphs": ["**bold** [a](b) `<tag>`"], "code": {"text": code, "language": "python"}}])  # fmt: skip
+    assert "**bold** [a](b) `<tag>`" in text
+    assert f"`````python\n{code}`````" in text
+    result = tools["md"].run({"title": "T", "sections": [{"code": {"text": "# no heading"}}], "output_path": "h.md"})
+    assert result["headings"] == 1
+
+
+def test_markdown_links_a_picture_from_where_the_document_is(tools: dict[str, Any], scratch: Path) -> None:
+    (scratch / "a pic.png").write_bytes(b"\x89PNG\r\n")
+    result = tools["md"].run({"title": "T", "sections": [{"image": "a pic.png"}], "output_path": "deep/x.md"})
+    assert result["success"] is True
+    assert "![a pic](../a%20pic.png)" in Path("deep/x.md").read_text()
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text(st.sampled_from("ab #-+*>|`=~1.)[]:<!/\\_\n"), min_size=1, max_size=24))
+def test_no_paragraph_begins_another_block(tools: dict[str, Any], text: str) -> None:
+    body = written(tools, "md", title="T", sections=[{"heading": "H", "paragraphs": [text]}]).split("## H\n", 1)[1]
+    for line in body.split("\n"):
+        assert not re.match(
+            r" {0,3}(#{1,6}(\s|$)|>|```|~~~|[-+*](\s|$)|\d{1,9}[.)](\s|$)|\||=+\s*$|-{2,}\s*$)", line
+        ), line
+
+
+# --------------------------------------------------------------------------- html
+
+
+class Page(HTMLParser):
+    """What a page has: tags with their attributes, and its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_html_shows_every_text_and_runs_none(tools: dict[str, Any], text: str) -> None:
+    section = {
+        "heading": text, "paragraphs": [text], "bullets": [text], "numbered": [text], "code": {"text": text},
+        "table": {"headers": [text], "rows": [[text]]},
+        "diagram": {"boxes": [{"id": "a", "label": text}, {"id": "b", "label": "B"}], "arrows": [{"from": "a", "to": "b", "label": text}]},
+        "chart": {"title": text, "categories": [text], "series": [{"name": text, "values": [1]}]},
+    }  # fmt: skip
+    style = {"font": f"x'; {text} }} * {{", "accent": "#FFEE00"}
+    page = Page(written(tools, "html", title=text, subtitle=text, author=text, sections=[section], style=style))
+    names = {tag for tag, _ in page.tags}
+    assert not names & {"script", "img", "iframe", "object", "link", "form"}
+    assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
+    assert not [value for _, attributes in page.tags for name, value in attributes.items() if name in ("src", "href")]
+    shown = " ".join(page.text.split())
+    for line in text.split("\n"):
+        assert shown.count(" ".join(line.split())) >= 7
+    policy = next(a["content"] for tag, a in page.tags if tag == "meta" and "http-equiv" in a)
+    assert policy is not None
+    assert "default-src 'none'" in policy
+
+
+def test_html_carries_its_pictures_and_its_language(tools: dict[str, Any], scratch: Path) -> None:
+    (scratch / "p.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"0" * 20)
+    page = Page(written(tools, "html", title="季度", sections=[{"image": "p.png"}]))
+    (image,) = [attributes for tag, attributes in page.tags if tag == "img"]
+    assert str(image["src"]).startswith("data:image/png;base64,")
+    assert dict(page.tags)["html"]["lang"] == "zh"
+    (scratch / "p.png").write_text("no picture")
+    result = tools["html"].run({"title": "T", "sections": [{"image": "p.png"}], "output_path": "y.html"})
+    assert "not a PNG, JPEG, GIF or WebP picture" in result["error"]
+
+
+# --------------------------------------------------------------------------- svg
+
+
+LABELS = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"], exclude_characters="\ufffe\uffff"),
+    min_size=1,
+    max_size=30,
+)
+NUMBERS = st.integers(-(10**6), 10**6) | st.floats(-1e9, 1e9) | st.sampled_from([0, 1e-9, 1e300])
+
+
+def drawing(text: str) -> ET.Element:
+    root = ET.fromstring(text)
+    assert root.tag == f"{SVG}svg"
+    assert {e.tag.removeprefix(SVG) for e in root.iter()} <= {"svg", "title", "g", "rect", "text", "line", "path", "polyline", "polygon", "circle"}  # fmt: skip
+    for element in root.iter():
+        for name, value in element.attrib.items():
+            assert "nan" not in value or name == "font-family", (element.tag, name, value)
+            assert "inf" not in value or name == "font-family", (element.tag, name, value)
+    return root
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_chart_is_drawn_inside_its_picture(tools: dict[str, Any], data: st.DataObject) -> None:
+    names = data.draw(st.lists(LABELS, min_size=1, max_size=6))
+    kind = data.draw(st.sampled_from(["bar", "line"]))
+    values = st.lists(NUMBERS, min_size=len(names), max_size=len(names))
+    series = data.draw(
+        st.lists(st.builds(lambda n, v: {"name": n, "values": v}, LABELS, values), min_size=1, max_size=3)
+    )
+    root = drawing(written(tools, "svg", chart={"type": kind, "categories": names, "series": series}))
+    _, _, wide, high = (float(n) for n in root.attrib["viewBox"].split())
+    marks = [e for e in root.iter(f"{SVG}rect") if e.get("fill") != "white" and not e.get("rx")]
+    for mark in marks:
+        x, y, w, h = (float(mark.attrib[k]) for k in ("x", "y", "width", "height"))
+        assert x >= 0
+        assert x + w <= wide
+        assert y >= -1
+        assert y + h <= high
+    for point in root.iter(f"{SVG}circle"):
+        assert 0 <= float(point.attrib["cy"]) <= high
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_diagram_has_every_box_and_arrow_and_no_boxes_overlap(tools: dict[str, Any], data: st.DataObject) -> None:
+    labels = data.draw(st.lists(LABELS, min_size=1, max_size=8))
+    ends = st.sampled_from([str(n) for n in range(len(labels))])
+    arrows = data.draw(st.lists(st.fixed_dictionaries({"from": ends, "to": ends, "label": LABELS}), max_size=10))
+    boxes = [{"id": str(n), "label": label} for n, label in enumerate(labels)]
+    root = drawing(written(tools, "svg", title="T", diagram={"boxes": boxes, "arrows": arrows}))
+    assert len(list(root.iter(f"{SVG}polygon"))) == len(arrows)
+    found = [
+        tuple(float(e.attrib[k]) for k in ("x", "y", "width", "height")) for e in root.iter(f"{SVG}rect") if e.get("rx")
+    ]
+    assert len(found) == len(boxes)
+    for number, (x, y, w, h) in enumerate(found):
+        for x2, y2, w2, h2 in found[number + 1 :]:
+            assert x + w <= x2 or x2 + w2 <= x or y + h <= y2 or y2 + h2 <= y
+
+
+def test_sizes_are_kept_and_texts_are_texts(tools: dict[str, Any]) -> None:
+    table = {"headers": ["<b>", "n"], "rows": [["&amp; " * 20, 1.5], [None, True]]}
+    root = drawing(written(tools, "svg", title="季度 <i>", table=table, width=800, height=600))
+    assert (root.get("width"), root.get("height")) == ("800", "600")
+    texts = "".join(e.text or "" for e in root.iter(f"{SVG}text"))
+    assert "<b>" in texts
+    assert "季度 <i>" in texts
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="Chromium is not installed")
+def test_a_browser_draws_the_picture_and_the_page(tools: dict[str, Any], scratch: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    chart = {
+        "categories": ["华东", "华北"],
+        "series": [{"name": "Q2", "values": [3, 5]}, {"name": "Q3", "values": [4, -2]}],
+    }
+    diagram = {"boxes": [{"id": "a", "label": "A"}, {"id": "b", "label": "B"}], "arrows": [{"from": "a", "to": "b"}]}
+    written(tools, "svg", title="Revenue 收入", chart=chart)
+    written(tools, "html", title="Status", sections=[{"paragraphs": ["Text"], "chart": chart, "diagram": diagram}])
+    for form in ("svg", "html"):
+        shot = scratch / f"{form}.png"
+        command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={scratch}/profile"]
+        command += [f"--screenshot={shot}", "--window-size=1000,1200", (scratch / f"x.{form}").as_uri()]
+        subprocess.run(command, capture_output=True, timeout=120, check=True)
+        with image.open(shot) as picture:
+            colours = {c for n, c in picture.convert("RGB").getcolors(1 << 20) if n > 300}
+        assert {(0x1F, 0x4E, 0x79), (0xE0, 0x7B, 0x39), (255, 255, 255)} <= colours  # both series and the ground
