@@ -86,7 +86,7 @@ CUES: dict[str, str] = {
     "claim": r"claim(s|ed|ing)?|pretend(s|ed)?|says? (it|that)|false(ly)?|fabricat(e|es|ed|ing)|hallucinat(e|es|ed|ing)|made[- ]up"
     r"|reports? (that )?(it )?(writing|wrote|saving|saved|creating|created|having)|never (wrote|created|saved|written)|trusts?|unverified|谎报|声称|谎称|却当成成功|假装|说生成了|虚报|误以为",
     "verify": r"verif(y|ies|ied|ying)|check(s|ed|ing)?|compar(e|es|ed|ing)|confirm(s|ed)?|exist(s|ed)?|catch(es|ing)?|校验|检查|核对|核实|验证|真实存在|是否存在",
-    "shrink": r"trim(s|med|ming)?|shorten(s|ed)?|truncat(e[sd]?|ion)|compress(es|ed)?|summari[sz]e[sd]?|filter(s|ed|ing)?|strip(s|ped)?|clean(s|ed|ing)?|drop(s|ped)?"
+    "shrink": r"keep(s|ing)? only|only the first|at most [\d,]+ characters|cut(s|ting)?|trim(s|med|ming)?|shorten(s|ed)?|truncat(e[sd]?|ion)|compress(es|ed)?|summari[sz]e[sd]?|filter(s|ed|ing)?|strip(s|ped)?|clean(s|ed|ing)?|drop(s|ped)?"
     r"|截断|过滤|压缩|精简|清洗|裁剪|缩短|去重|摘要",
     # ----- actions
     "produce": r"generat(e|es|ed|ing|ion)|creat(e|es|ing|ion)|produc(e|es|ing|tion)|export(s|ing|able)?|render(s|ing)?|writ(e|es|ing)|build(s|ing)?"

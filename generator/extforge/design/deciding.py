@@ -167,7 +167,7 @@ _CALLS = re.compile(
     r"\b(tool|model|api|llm|function) ?(calls?|usage|invocations?|budgets?)\b|\btools? (is|are|was|were) (used|called)|\bwhich tools?\b"
     r"|\b(per|each|every|this|the|a) session|\bsessions?\b|\bconversations?\b|\btoken (usage|budget|limit|count|cost)|\btokens\b"
     r"|\bagent('s)? (did|does|actions?|activity)|\bactions? of the agent"
-    r"|工具调用|调用(了)?(什么|哪些)?工具|会话|对话|调用次数|次工具|模型调用|每次调用|用了哪些工具|智能体(的)?(行为|操作)|\btoken",
+    r"|工具调用|调用(过|了)?(什么|哪些)?工具|记录.{0,4}调用|智能体调用|会话|对话|调用次数|次工具|模型调用|每次调用|用了哪些工具|智能体(的)?(行为|操作)|\btoken",
     re.IGNORECASE | re.ASCII,
 )
 
