@@ -225,6 +225,8 @@ def test_reminders_budgets_prompts_and_output_guards_have_their_values() -> None
     phones = rail("禁止在回答中输出手机号", "", "脱敏")["output_guard"]["patterns"]
     assert re.search(phones[0], "电话13812345678。")
     assert not re.search(phones[0], "订单 138123456789012")
+    longest = rail("Logs", "They have 100,000 characters", "Truncate tool results to 8,000 characters")["result_filter"]
+    assert longest == {"max_characters": 8000}
     assert rail("Replies must never say “Project Neptune”")["output_guard"]["patterns"] == [r"Project\ Neptune"]
 
 

@@ -423,5 +423,6 @@ def output_patterns(text: str) -> list[tuple[str, str]]:
 
 def longest_result(text: str) -> int | None:
     """Return how many characters of a tool's result are to be read."""
-    found = _first((r"(\d[\d,]*)\s*(?:characters|chars)", r"(\d+)\s*(?:个)?(?:字符|字)"), text)
+    least = r"(?:\bto|only|at most|cap of|limit of|first|up to|within|最多|不超过|截断(?:到|为|至)|保留前?)"
+    found = _first((rf"{least}\s*(\d[\d,]*)\s*(?:characters|chars)", rf"{least}\s*(\d+)\s*(?:个)?(?:字符|字)"), text)
     return min(max(int(found[1].replace(",", "")), 100), 1_000_000) if found and len(found[1]) < 10 else None
