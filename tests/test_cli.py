@@ -332,7 +332,7 @@ def test_generated_acceptance_files_fit_their_schema(plans: Plans) -> None:
 
 
 def test_schemas_are_schemas_and_reject_a_wrong_plan() -> None:
-    for kind in ("plan", "acceptance", "report"):
+    for kind in ("plan", "gaps", "acceptance", "report"):
         jsonschema.Draft202012Validator.check_schema(schema(kind))
     checker = jsonschema.Draft202012Validator(schema("plan"))
     assert not list(checker.iter_errors([design()]))

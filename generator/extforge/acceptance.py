@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from extforge.filenames import fitting_path
 from extforge.patterns import example
 from extforge.samples import sample_inputs, sample_values
 from extforge.serialise import manifest_text
@@ -89,7 +90,7 @@ def _tool_test(blueprint: Blueprint, tool: Tool) -> dict[str, Any]:
 
 def _inputs(blueprint: Blueprint, tool: Tool) -> dict[str, Any] | None:
     if tool.does == "artifact":
-        name = f"{tool.name}{blueprint.suffix}.{tool.format}"
+        name = fitting_path(tool.name, f".{tool.format}", blueprint.guards.get(tool.name, []))
         return sample_inputs(tool, name, blueprint.description)
     if tool.does in EXTERNAL:
         return sample_values(tool.input_params)
@@ -101,7 +102,7 @@ def _rail_test(blueprint: Blueprint, rail: Rail, formats: Mapping[str, str]) -> 
     test: dict[str, Any] = {"rail": rail.class_name, "does": rail.does, "query": "Please use a tool."}
     match rail.does:
         case "guard":
-            test.update(_guard_calls(rail, formats))
+            test.update(_guard_calls(rail, formats, blueprint.guards))
         case "artifact_gate":
             test["lie"] = not options.get("tools")
         case "prompt":
@@ -162,17 +163,24 @@ def _first_line(text: str) -> str:
     return lines[0][:80].rstrip() if lines else ""
 
 
-def _guard_calls(rail: Rail, formats: Mapping[str, str]) -> dict[str, Any]:
+def _guard_calls(rail: Rail, formats: Mapping[str, str], guards: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
     """Return one call that the guard must refuse and one that it must let through."""
     watched = rail.options.get("tools") or []
     tool = next(iter(watched), "") or next(iter(formats), "") or "write_file"
     argument = "output_path" if tool in formats else "file_path"
     require = rail.options.get("require") or {}
     forbid = rail.options.get("forbid") or {}
-    extension = (require.get("extension") or [f".{formats.get(tool, 'txt')}"])[0]
+    rules = guards.get(tool, guards.get("", [rail.options]))
+    allowed = [rule["require"]["extension"][0] for rule in rules if (rule.get("require") or {}).get("extension")]
+    extension = next(iter(allowed), f".{formats.get(tool, 'txt')}")
+    # What this guard lets through, another one that watches the same tool must not refuse.
+    fitting = fitting_path("report", extension, rules)
     blocks, passes = _pattern_calls(require, forbid, argument)
+    if passes is not None and argument in passes and len(rules) > 1:
+        passes = {argument: fitting}
     if blocks is None and passes is None:
         bad, good = _file_names(require, forbid, extension)
+        good = fitting if len(rules) > 1 else good
         if rail.options.get("on_violation") == "rewrite":
             return {
                 "tool_name": tool,
@@ -188,7 +196,7 @@ def _guard_calls(rail: Rail, formats: Mapping[str, str]) -> dict[str, Any]:
 def _file_names(require: dict[str, Any], forbid: dict[str, Any], extension: str) -> tuple[str, str]:
     """Return a file name that breaks the rule, and one that keeps it."""
     suffix = require.get("stem_suffix") or ""
-    folder = f"{require['folder'][0]}/" if require.get("folder") else ""
+    folder = f"{require['folder'][0]}/" if require.get("folder") not in (None, [], ["."]) else ""
     good = f"{folder}report{suffix}{extension}"
     if suffix:
         return f"{folder}report{extension}", good
@@ -228,6 +236,6 @@ def _pattern_calls(require: dict[str, Any], forbid: dict[str, Any], argument: st
 def _examples(pattern: str, argument: str) -> tuple[_Arguments, _Arguments]:
     """Return arguments that do not match a pattern, and arguments that do."""
     match = example(pattern)
-    candidates = ("report.txt", "report", "x", "0", "zz-zz")
+    candidates = ("report.txt", "report", "x", "0", "zz-zz", "Report 1.TXT", "报告 1.txt")
     miss = next((t for t in candidates if not re.fullmatch(pattern, t)), None)
     return {argument: miss} if miss else None, {argument: match} if match else None

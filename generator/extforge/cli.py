@@ -25,6 +25,7 @@ __all__ = ["main", "run"]
 COMMANDS = {
     "agents": "Check agent definitions, make packages of them, run them.",
     "init": "Write a commented starter plan to FILE.",
+    "design": "Turn the capability gaps in GAPS into a plan.",
     "check": "Find every problem in each PLAN.",
     "generate": "Make the extensions of PLAN.",
     "verify": "Say whether each of PATHS is what it claims to be.",

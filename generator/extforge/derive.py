@@ -127,6 +127,9 @@ class Blueprint:
     skills: list[Skill] = field(default_factory=list)
     planned: list[str] = field(default_factory=list)  # files that a person must add
     suffix: str = ""  # how the guards that watch its tools want file names to end
+    guards: dict[str, list[dict[str, Any]]] = field(
+        default_factory=dict
+    )  # tool of the plan, or '' for any other -> rules that watch it
     choices: list[Choice] = field(default_factory=list)
 
     def choose(self, subject: str, value: str, reason: str) -> None:
@@ -160,12 +163,16 @@ def relate(blueprints: list[Blueprint], tools: Mapping[str, list[str]]) -> None:
         tools: tools of extensions that are already in the target, extension -> tool names.
     """
     known = {**tools, **{b.name: [tool.name for tool in b.tools] for b in blueprints}}
+    guards: dict[str, list[dict[str, Any]]] = {"": [], **{name: [] for names in known.values() for name in names}}
     for blueprint in blueprints:
+        blueprint.guards = guards
         for rail in blueprint.rails:
             if rail.does != "guard":
                 continue
             watched = [tool for name in blueprint.design.applies_to for tool in known.get(name, [])]
             rail.options["tools"] = watched
+            for name in watched or guards:
+                guards[name].append(rail.options)
             suffix = (rail.options.get("require") or {}).get("stem_suffix") or ""
             for other in blueprints:
                 if suffix and (not watched or any(tool.name in watched for tool in other.tools)):

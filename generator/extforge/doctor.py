@@ -19,6 +19,7 @@ _PACKAGES = (
     ("openpyxl", "generated XLSX tools", "pip install extforge"),
     ("reportlab", "generated PDF tools", "pip install extforge"),
     ("matplotlib", "generated PNG tools", "pip install extforge"),
+    ("httpx", "extforge design --llm", 'pip install "extforge[chat]"'),
     ("openjiuwen", "extforge agents run, extforge verify --host, extforge demo --host", _HOST),
     ("opentelemetry-exporter-otlp-proto-common", "openJiuwen's own static check (optional)", _HOST),
 )

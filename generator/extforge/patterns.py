@@ -195,7 +195,7 @@ def _example(items: Any) -> str:
             parts.append(_example(argument[-1]))
         elif operation is constants.BRANCH:
             parts.append(_example(argument[1][0]))
-        elif operation is not constants.AT:
+        elif operation not in (constants.AT, constants.ASSERT_NOT):
             raise KeyError(operation)
     return "".join(parts)
 

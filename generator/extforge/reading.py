@@ -19,9 +19,9 @@ from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.findings import Finding, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-__all__ = ["STDIN_LABEL", "Entry", "Source", "read_plan"]
+__all__ = ["STDIN_LABEL", "Entry", "Source", "blocks_in", "has_fence", "load_sources", "read_answer", "read_plan"]
 
 _NAME_KEY = re.compile(r"""["']?extension_name["']?\s*:""")
 _QUOTED_NAME_KEY = re.compile(r'"extension_name"\s*:')
@@ -71,11 +71,29 @@ def read_plan(source: str) -> Source:
         PlanError: when there is nothing to read, or some of it cannot be read; with every problem.
     """
     result = Source(label=STDIN_LABEL if source == "-" else source)
-    for label, data in _load(source):
+    for label, data in load_sources(source):
         try:
             _collect(result, read_text(data, label), label)
         except DocumentError as exc:
             result.findings.extend(exc.findings)
+    return _usable(result)
+
+
+def read_answer(text: str, label: str) -> Source:
+    """Return the designs in a text that is already here, such as a model's answer.
+
+    Raises:
+        PlanError: as `read_plan`.
+    """
+    result = Source(label=label)
+    try:
+        _collect(result, text, label)
+    except DocumentError as exc:
+        result.findings.extend(exc.findings)
+    return _usable(result)
+
+
+def _usable(result: Source) -> Source:
     if result.findings:
         raise PlanError(result.label, result.findings)
     if not result.entries:
@@ -85,7 +103,12 @@ def read_plan(source: str) -> Source:
     return result
 
 
-def _load(source: str) -> Iterator[tuple[str, bytes]]:
+def load_sources(source: str) -> Iterator[tuple[str, bytes]]:
+    """Yield (what to call it, its bytes) for each file behind `source`.
+
+    Raises:
+        PlanError: when there is nothing to read.
+    """
     if source == "-":
         yield "<stdin>", sys.stdin.buffer.read()
         return
@@ -125,7 +148,7 @@ def _is_prose(text: str, label: str) -> bool:
     """Say whether the designs stand inside other text, as in a model's answer."""
     start = text.lstrip()[:1]
     if label.lower().endswith((".yaml", ".yml", ".json")):
-        return _HAS_FENCE.match(text.lstrip()) is not None
+        return has_fence(text)
     if start in ("{", "["):
         try:
             parse_text(text, label)
@@ -182,12 +205,9 @@ def _collect_blocks(result: Source, text: str, label: str) -> None:
     """Read every block of designs in prose; a design that is mentioned and not read is an error."""
     covered: list[tuple[int, int]] = []
     blocks: list[Document] = []
-    for document, start, end in [*_json_values(text, label), *_yaml_fences(text, label, covered)]:
-        if any(first <= start < last for first, last in covered):
-            continue
-        if _looks_like_designs(document.value):
-            covered.append((start, end))
-            blocks.append(document)
+    for document, start, end in blocks_in(text, label, _looks_like_designs):
+        covered.append((start, end))
+        blocks.append(document)
     blocks.sort(key=lambda block: block.marks[()])
     for mention in _NAME_KEY.finditer(text):
         if not any(first <= mention.start() < last for first, last in covered):
@@ -216,7 +236,25 @@ def _looks_like_designs(value: object) -> bool:
     return isinstance(value, list) and any(isinstance(v, dict) and "extension_name" in v for v in value)
 
 
-def _json_values(text: str, label: str) -> Iterator[tuple[Document, int, int]]:
+def has_fence(text: str) -> bool:
+    """Say whether a text starts with a fenced block, as a saved answer does."""
+    return _HAS_FENCE.match(text.lstrip()) is not None
+
+
+def blocks_in(text: str, label: str, wanted: Callable[[object], bool]) -> Iterator[tuple[Document, int, int]]:
+    """Yield each JSON value or YAML block in prose that is `wanted`, with where it starts and ends.
+
+    Raises:
+        DocumentError: when a block that says it is YAML is not.
+    """
+    covered: list[tuple[int, int]] = []
+    for document, start, end in [*_json_values(text, label, wanted), *_yaml_fences(text, label)]:
+        if wanted(document.value) and not any(first <= start < last for first, last in covered):
+            covered.append((start, end))
+            yield document, start, end
+
+
+def _json_values(text: str, label: str, wanted: Callable[[object], bool]) -> Iterator[tuple[Document, int, int]]:
     """Yield each JSON object or array that stands in the text, outermost first."""
     position = 0
     attempts = 0
@@ -228,14 +266,13 @@ def _json_values(text: str, label: str) -> Iterator[tuple[Document, int, int]]:
             position = match.start() + 1
             continue
         yield document, match.start(), end
-        position = end if _looks_like_designs(document.value) else match.start() + 1
+        position = end if wanted(document.value) else match.start() + 1
 
 
-def _yaml_fences(text: str, label: str, covered: list[tuple[int, int]]) -> Iterator[tuple[Document, int, int]]:
+def _yaml_fences(text: str, label: str) -> Iterator[tuple[Document, int, int]]:
     """Yield the fenced blocks that say they are YAML, or say nothing and are."""
     for match in _FENCE.finditer(text):
-        inside = any(first < match.end(2) and match.start(2) < last for first, last in covered)
-        if inside or match[1].lower() not in ("yaml", "yml", ""):
+        if match[1].lower() not in ("yaml", "yml", ""):
             continue
         line_offset = text.count("\n", 0, match.start(2))
         try:

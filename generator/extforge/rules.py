@@ -322,7 +322,7 @@ def check_relations(designs: list[tuple[Entry, ExtensionDesign]], existing: Mapp
     """
     kinds = {**existing, **{design.extension_name: design.kind for _, design in designs}}
     first_by_name: dict[str, Entry] = {}
-    first_by_gap: dict[str, Entry] = {}
+    first_by_gap: dict[str, ExtensionDesign] = {}
     for entry, design in designs:
         folded = design.extension_name.casefold()
         if folded in first_by_name:
@@ -331,10 +331,12 @@ def check_relations(designs: list[tuple[Entry, ExtensionDesign]], existing: Mapp
             yield problem(entry, "plan-name-duplicate", words, "extension_name")
         first_by_name.setdefault(folded, entry)
         gap = design.gap_id.strip()
-        if gap and gap in first_by_gap:
+        first = first_by_gap.setdefault(gap, design)
+        # A gap that mixed a rule with an ability has two: the ability depends on the rule.
+        parted = first.extension_name in design.depends_on or design.extension_name in first.depends_on
+        if gap and first is not design and not parted:
             words = f"two designs answer the gap {gap!r}"
             yield problem(entry, "plan-gap-id-duplicate", words, "gap_id", warn=True)
-        first_by_gap.setdefault(gap, entry)
         yield from _check_references(entry, design, kinds)
     yield from _check_cycles(designs)
 

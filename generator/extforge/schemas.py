@@ -8,7 +8,7 @@ __all__ = ["schema_of"]
 
 
 def schema_of(kind: str) -> dict[str, Any]:
-    """Return the JSON Schema of `agent`, `plan`, `acceptance` or `report`."""
+    """Return the JSON Schema of `agent`, `gaps`, `plan`, `acceptance` or `report`."""
     if kind == "report":
         from extforge_verifiers.reports.json import report_schema  # noqa: PLC0415
 
@@ -21,6 +21,10 @@ def schema_of(kind: str) -> dict[str, Any]:
         from extforge_harness.acceptance import Acceptance  # noqa: PLC0415
 
         return _named("extforge acceptance file", Acceptance.model_json_schema())
+    if kind == "gaps":
+        from extforge.design.gaps import GapAnalysis  # noqa: PLC0415
+
+        return _named("extforge gap analysis", GapAnalysis.model_json_schema())
     return _plan_schema()
 
 

@@ -75,7 +75,7 @@ class Endpoint:
         name = (model or environment.get("OPENAI_MODEL", "")).strip()
         unset = [what for what, value in (("OPENAI_BASE_URL", url), ("OPENAI_MODEL", name)) if not value]
         if unset:
-            raise ChatMissing(f"there is no model to ask: {' and '.join(unset)} not set", f"set {' and '.join(unset)}")
+            raise ChatMissing("there is no model to ask", f"set {' and '.join(unset)}")
         return cls(url.rstrip("/"), name, key)
 
 

@@ -305,6 +305,9 @@ class _Judge:
             words = f"{test.rail} was not tried: the acceptance file gives no call to refuse, or none to let through"
             fix = f"add blocks and passes to acceptance/{prefix}.yaml"
             self.find("host-guard-not-tried", words, "rail_hook_not_observed", fix=fix)
+        if test.does == "custom" and not (test.blocks or test.passes or test.shows):
+            fix = f"add blocks, passes or shows to acceptance/{prefix}.yaml once it is written"
+            self.open_question = f"nobody has said what {test.rail} should do: {fix}"
         if test.lie:
             turn = self.turns.get(f"{prefix}:lie-{index}", {})
             message = " ".join(str(m) for m in turn.get("tool_messages", []))

@@ -1,0 +1,317 @@
+"""Decide what a gap needs, by the decision tree of openJiuwen's design-ext skill, and say why.
+
+Does it need code at run time?  No: a skill.  Does it step into what the agent does?  A rail; a hard rule about what
+the agent itself may do is a constraint of its own.  Is it an action that the agent chooses?  A tool, and a skill
+beside it when the gap brings rules of its field.  What a gap does not say is not invented: with no words to go by
+the lightest component is taken, and marked.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from extforge.design import details
+from extforge.design.artifacts import Artifact, artifacts_of
+from extforge.design.cues import FIELDS, Evidence, Texts
+
+if TYPE_CHECKING:
+    from extforge.design.gaps import Gap
+
+__all__ = ["Decision", "Reason", "decide"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One choice, the rule that made it, and the words it went by."""
+
+    subject: str
+    value: str
+    rule: str
+    words: tuple[Evidence, ...] = ()
+
+    def __str__(self) -> str:
+        words = f" ({', '.join(str(word) for word in self.words)})" if self.words else ""
+        return f"{self.subject}: {self.value} <- {self.rule}{words}"
+
+
+@dataclass(slots=True)
+class Decision:
+    """What one design will be; a gap that asks for a rule and for something else has two."""
+
+    kind: str = "capability"
+    rail: str = ""  # what the rail does
+    tools: list[str] = field(default_factory=list)  # what each tool does: artifact:pptx, report, http, custom ...
+    skill: bool = False
+    reasons: list[Reason] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)  # why it may be wrong; empty: it is certain enough
+
+    @property
+    def components(self) -> list[str]:
+        """What the design has, in the host's words."""
+        given = (("rail", bool(self.rail)), ("tool", bool(self.tools)), ("skill", self.skill))
+        return [name for name, there in given if there]
+
+    def because(self, subject: str, value: str, rule: str, *words: Evidence | None) -> None:
+        """Note a reason."""
+        self.reasons.append(Reason(subject, value, rule, tuple(word for word in words if word)))
+
+
+def decide(gap: Gap) -> list[Decision]:
+    """Return the designs of a gap: one, or a constraint and the capability that it was mixed with."""
+    texts = Texts(gap)
+    artifacts = artifacts_of(texts)
+    if (none := texts.find("no-code")) and not any(a.strength == 3 for a in artifacts):
+        decision = Decision(skill=True)
+        decision.because("skill", "yes", "it says that nothing has to run", none)
+        return [_named_capability(decision)]
+    if keeper := _record_keeper(texts, artifacts):
+        return [keeper]
+    if not any(a.strength == 3 for a in artifacts) and (gate := _gate(texts)):
+        return [_named_capability(gate)]
+    if rule := _constraint(texts):
+        products = [a for a in artifacts if a.strength == 3]
+        if not products:
+            return [rule]
+        rule.because("designs", "two", "the gap mixes a rule with an ability", products[0].evidence)
+        rest = _writer(texts, products)
+        rest.because("kind", "capability", "the rule of the same gap is a design of its own")
+        return [rule, rest]
+    return [_named_capability(_capability(texts, artifacts))]
+
+
+def _named_capability(decision: Decision) -> Decision:
+    decision.because("kind", "capability", "no hard rule about what the agent itself may do")
+    return decision
+
+
+def _capability(texts: Texts, artifacts: list[Artifact]) -> Decision:
+    topic = _is_topic(texts)
+    if rail := _rail(texts, artifacts):
+        return rail
+    if artifacts and not topic:
+        return _writer(texts, artifacts)
+    if action := _action(texts):
+        return action
+    if hook := texts.find("hook", texts.stated):
+        decision = Decision(rail="custom")
+        decision.because(
+            "rail", "custom", "it acts at a moment of the agent's work, in a way that has no name here", hook
+        )
+        decision.doubts.append("what the rail should do has to be written by a person")
+        return decision
+    decision = Decision(skill=True)
+    knowledge = texts.find("knowledge", texts.stated) or texts.find("knowledge")
+    if knowledge:
+        decision.because("skill", "yes", "knowledge or guidance, and nothing to run", knowledge)
+        if knowledge.field == "gap_description":
+            decision.doubts.append("only the description speaks of guidance")
+    else:
+        decision.because("skill", "yes", "no word says what should run; the lightest component")
+        decision.doubts.append("nothing in the gap says what it needs")
+    return decision
+
+
+def _is_topic(texts: Texts) -> bool:
+    """Say whether the gap is knowledge about something, whatever files it mentions."""
+    suggested = bool(texts.fields["suggested_approach"])
+    fields = ("suggested_approach",) if suggested else ("feature",)
+    known = texts.find("knowledge", fields)
+    doing = any(texts.find(cue, fields) for cue in ("produce", "web", "cli", "sql"))
+    return bool(known) and not doing and bool(texts.find("knowledge", ("feature",)) or suggested) and not _strong(texts)
+
+
+def _strong(texts: Texts) -> bool:
+    """Say whether the title asks for a file in so many words."""
+    return any(a.strength == 3 and a.evidence.field in texts.stated for a in artifacts_of(texts))
+
+
+# --------------------------------------------------------------------------- rails
+
+
+def _record_keeper(texts: Texts, artifacts: list[Artifact]) -> Decision | None:
+    """A rail that counts or records while the agent works, and the tool that reads it back."""
+    period = texts.find("period")
+    reminds = texts.find("remind") or texts.find("inject")
+    if period and reminds:
+        return _reminder(texts, period, reminds)
+    written = any(a.strength == 3 for a in artifacts)
+    for does in ("audit", "budget"):
+        counted, session = texts.find(does, texts.stated) or texts.find(does), texts.find("session")
+        if not (counted and session and _about_calls(texts)):
+            continue
+        aside = counted.field not in texts.stated
+        if aside and written and not texts.find("hook"):
+            continue
+        decision = Decision(rail=does, tools=["report"])
+        decision.because("rail", does, "it records or counts while the agent works", counted, session)
+        back = texts.find("read-back")
+        decision.because("tool", "report", "what a rail accumulates must be read back by a tool", back)
+        decision.because("kind", "capability", "it records; it forbids nothing")
+        return decision
+    return _reminder(texts, period, None) if period else None
+
+
+def _reminder(texts: Texts, period: Evidence, reminds: Evidence | None) -> Decision:
+    decision = Decision(rail="reminder")
+    decision.because("rail", "reminder", "it acts every so many turns or calls", period, reminds)
+    if (back := texts.find("read-back", texts.stated)) and texts.find("budget"):
+        decision.tools = ["report"]
+        decision.because("tool", "report", "what it counts is to be read back", back)
+    decision.because("kind", "capability", "it reminds; it forbids nothing")
+    return decision
+
+
+_CALLS = re.compile(
+    r"\b(tool|model|api|llm|function) ?(calls?|usage|invocations?|budgets?)\b|\btools? (is|are|was|were) (used|called)|\bwhich tools?\b"
+    r"|\b(per|each|every|this|the|a) session|\bsessions?\b|\bconversations?\b|\btoken (usage|budget|limit|count|cost)|\btokens\b"
+    r"|\bagent('s)? (did|does|actions?|activity)|\bactions? of the agent"
+    r"|工具调用|调用(过|了)?(什么|哪些)?工具|记录.{0,4}调用|智能体调用|会话|对话|调用次数|次工具|模型调用|每次调用|用了哪些工具|智能体(的)?(行为|操作)|\btoken",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+def _about_calls(texts: Texts) -> bool:
+    """Say whether it is about the agent's calls and sessions, not about a business process of that name."""
+    return _CALLS.search(texts.whole) is not None
+
+
+def _rail(texts: Texts, artifacts: list[Artifact]) -> Decision | None:
+    """A rail that steps in without forbidding anything."""
+    decision = Decision()
+    written = any(a.strength == 3 for a in artifacts)
+    if not written and (found := texts.together("shrink", "results")):
+        decision.rail = "result_filter"
+        decision.because("rail", "result_filter", "it changes what a tool returned before the model reads it", *found)
+        return decision
+    inject = texts.find("inject", texts.stated) or texts.find("inject")
+    if inject and not written:
+        if moving := texts.together("inject", "dynamic"):
+            decision.rail = "custom"
+            decision.because("rail", "custom", "the text to inject changes, so code must make it", *moving)
+            decision.doubts.append("the text has to be computed by a person's code")
+            return decision
+        decision.rail = "prompt"
+        decision.because("rail", "prompt", "it puts a text into the prompt while the agent works", inject)
+        if norms := texts.find("norms"):
+            decision.skill = True
+            decision.because("skill", "yes", "the rail injects rules of the field, which are a skill", norms)
+        return decision
+    if not written and (remind := texts.find("remind", texts.stated)) and texts.find("session"):
+        decision.rail = "reminder"
+        decision.because("rail", "reminder", "it reminds while the agent works", remind)
+        decision.doubts.append("no period is said; 5 model calls are assumed")
+        return decision
+    return None
+
+
+def _gate(texts: Texts) -> Decision | None:
+    """A rail that holds claims of files against the files."""
+    claim, verify = texts.find("claim"), texts.find("verify")
+    if not (claim and verify and re.search(r"\bfiles?\b|\bartifacts?\b|文件|产物", texts.whole, re.IGNORECASE)):
+        return None
+    if texts.find("knowledge", texts.stated[:2]) and not texts.find("hook") and verify.field == "gap_description":
+        return None  # guidance on how to check
+    decision = Decision(rail="artifact_gate")
+    decision.because("rail", "artifact_gate", "it checks whether the files that a tool claims are real", claim, verify)
+    return decision
+
+
+# What a rule is about, what its rail does, and how hard the words must be: `must` is a rule about files, but a wish
+# about an answer.
+_RULES = (
+    ("guard", ("file-name", "file-place"), ("prohibit", "must")),
+    ("guard", ("command",), ("prohibit",)),
+    ("output_guard", ("answer",), ("prohibit", "protect")),
+    ("result_filter", ("results",), ("prohibit", "protect")),
+    ("custom", ("model-input",), ("protect",)),
+    ("guard", ("file-act",), ("prohibit",)),
+)
+
+
+def _constraint(texts: Texts) -> Decision | None:
+    """A hard rule about what the agent may do: with files, with commands, or in what it says."""
+    for does, objects, hard in _RULES:
+        for fields in (texts.stated, ("gap_description",)):
+            pairs = [texts.together(word, thing, fields=fields) for thing in objects for word in hard]
+            if does == "result_filter":  # results are named in one place, and why they are a danger in another
+                pairs += [
+                    _both(texts.find(word), texts.find(thing, texts.stated)) for thing in objects for word in hard
+                ]
+            found = next((pair for pair in pairs if pair and _acts(texts, pair)), None)
+            if found is None:
+                continue
+            decision = Decision("constraint", rail=does)
+            decision.because("kind", "constraint", "a hard rule about what the agent itself may do", *found)
+            decision.because("rail", does, "a constraint acts through a rail, before or after each call", found[1])
+            if fields == ("gap_description",) and texts.stated != FIELDS:
+                decision.doubts.append("only the description states the rule")
+            if does == "custom":
+                decision.doubts.append("what comes in has no rail of its own; a person writes its body")
+            return decision
+    return None
+
+
+def _both(*found: Evidence | None) -> list[Evidence] | None:
+    return [one for one in found if one] if all(found) else None
+
+
+def _acts(texts: Texts, found: list[Evidence]) -> bool:
+    """Say whether the rule is about the agent's own acts: a folder alone may be a folder of anything."""
+    acts = any(texts.find(cue) for cue in ("file-act", "hook", "answer", "command"))
+    return acts or found[1].cue in ("file-name", "answer", "results", "model-input")
+
+
+# --------------------------------------------------------------------------- tools
+
+
+def _writer(texts: Texts, artifacts: list[Artifact]) -> Decision:
+    decision = Decision(tools=[f"artifact:{artifact.format}" for artifact in artifacts])
+    for artifact in artifacts:
+        rule = "it writes a file" if artifact.strength == 3 else "a file of this format is named"
+        decision.because("tool", f"artifact {artifact.format}", rule, artifact.evidence)
+        if not artifact.named:
+            decision.doubts.append(f"the format {artifact.format} is only suggested, by {artifact.evidence}")
+        elif artifact.strength == 1:
+            decision.doubts.append("only the description names the format")
+    _add_norms(decision, texts)
+    return decision
+
+
+def _add_norms(decision: Decision, texts: Texts) -> None:
+    if norms := texts.find("norms", texts.stated) or texts.find("norms"):
+        decision.skill = True
+        decision.because("skill", "yes", "the gap brings rules, a style, examples or a template of its field", norms)
+
+
+def _action(texts: Texts) -> Decision | None:
+    """An action that the agent chooses to take."""
+    knowledge = texts.find("knowledge", texts.stated)
+    web, cli, sql, wrap, act = (texts.find(cue, texts.stated) for cue in ("web", "cli", "sql", "wrap", "act"))
+    run, ask = texts.find("run", texts.stated), texts.find("ask", texts.stated)
+    program = next((words for part in texts.fields.values() if (words := details.program(part))), None)
+    decision = Decision()
+    if sql and (ask or wrap or run):
+        decision.tools = ["query"]
+        decision.because("tool", "query", "it asks a database", sql, ask or wrap or run)
+    elif web and not (knowledge and not (act or wrap or run)):
+        decision.tools = ["http"]
+        decision.because("tool", "http", "it calls a web API", web)
+    elif cli or (run and program and not knowledge) or (wrap and not knowledge):
+        decision.tools = ["command"]
+        decision.because("tool", "command", "it wraps a command line program", cli, wrap or run)
+    elif act and not knowledge:
+        decision.tools = ["custom"]
+        decision.because("tool", "custom", "an action with inputs and a result", act)
+        decision.doubts.append("the gap does not say how the action is done; a person writes its body")
+    elif (produce := texts.find("produce", texts.stated)) and not knowledge:
+        decision.tools = ["custom"]
+        decision.because("tool", "custom", "it produces something, in a format that the gap does not name", produce)
+        decision.doubts.append("the gap names no file format")
+    else:
+        return None
+    if norms := texts.find("norms", texts.stated):
+        decision.skill = True
+        decision.because("skill", "yes", "the gap brings rules, a style, examples or a template of its field", norms)
+    return decision
