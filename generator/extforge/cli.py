@@ -86,13 +86,13 @@ def run() -> None:
 def _report(exc: Exception) -> int:
     """Print an exception for people, and return the exit code that it means."""
     from extforge.errors import ExtforgeError, PlanError
-    from extforge_harness.errors import HarnessError, HostMissing
+    from extforge_harness.errors import HarnessError, Missing
     from extforge_verifiers.errors import DocumentError
 
     if isinstance(exc, (PlanError, DocumentError)):
         print_findings(exc.findings, err=True)
         return EXIT_USAGE
-    if isinstance(exc, HostMissing):
+    if isinstance(exc, Missing):
         tell(f"error: {exc}")
         return EXIT_MISSING
     if isinstance(exc, (ExtforgeError, HarnessError)):
