@@ -16,6 +16,7 @@ from extforge.patterns import unsafe_reason
 from extforge.plan import DoesRail, DoesTool, ExtensionDesign
 from extforge.reading import Entry, Source, read_plan
 from extforge.rules import check_design, check_relations, problem
+from extforge.workflows import check_workflows
 from extforge_harness.documents import bind, suggest
 from extforge_verifiers.documents import json_path
 from extforge_verifiers.findings import Finding, Severity, Where
@@ -133,6 +134,7 @@ def check_source(
             plan.findings += _check_derived(blueprint)
             plan.findings += _check_community(blueprint, collection)
             plan.findings += check_content(blueprint)
+            plan.findings += check_workflows(blueprint)
         plan.blueprints = _in_order(blueprints)
         plan.collection = collection
     plan.findings.sort(key=lambda f: (f.where.path or "", f.where.line or 0, f.where.column or 0))

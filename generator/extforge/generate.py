@@ -13,6 +13,8 @@ from extforge.check import CheckedPlan, Installed
 from extforge.community import read_skill_files
 from extforge.errors import TargetError, TemplateError
 from extforge.render import render_plan
+from extforge_harness.workflows.errors import SkillInvalid
+from extforge_harness.workflows.pack import load_skill
 from extforge_verifiers.documents import read_document
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.extensions import verify_extension
@@ -158,7 +160,9 @@ def check_rendered(blueprints: list[Blueprint], files: Mapping[str, bytes], besi
                 stream.write(data)
         planned = {blueprint.name for blueprint in blueprints} | set(beside)
         for blueprint in blueprints:
-            report = verify_extension(os.path.join(folder, *blueprint.root.split("/")))
+            root = os.path.join(folder, *blueprint.root.split("/"))
+            report = verify_extension(root)
+            errors += _check_skills(root, blueprint)
             errors += [
                 finding
                 for finding in report.findings
@@ -167,6 +171,18 @@ def check_rendered(blueprints: list[Blueprint], files: Mapping[str, bytes], besi
     if errors:
         lines = "; ".join(f"{f.where}: {f.message}".replace(folder, "").lstrip("/") for f in errors[:5])
         raise TemplateError(f"the template renders what the host would not load: {lines}")
+
+
+def _check_skills(root: str, blueprint: Blueprint) -> list[Finding]:
+    """Load each generated skill as a run of it would."""
+    errors: list[Finding] = []
+    for skill in blueprint.skills:
+        if not skill.source:
+            try:
+                load_skill(os.path.join(root, "skills", skill.name))
+            except SkillInvalid as exc:
+                errors += exc.findings
+    return errors
 
 
 def _is_known(finding: Finding, planned: set[str]) -> bool:

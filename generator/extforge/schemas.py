@@ -8,7 +8,7 @@ __all__ = ["schema_of"]
 
 
 def schema_of(kind: str) -> dict[str, Any]:
-    """Return the JSON Schema of `plan`, `acceptance` or `report`."""
+    """Return the JSON Schema of `plan`, `acceptance`, `report` or `workflow`."""
     if kind == "report":
         from extforge_verifiers.reports.json import report_schema  # noqa: PLC0415
 
@@ -17,6 +17,10 @@ def schema_of(kind: str) -> dict[str, Any]:
         from extforge_harness.acceptance import Acceptance  # noqa: PLC0415
 
         return _named("extforge acceptance file", Acceptance.model_json_schema())
+    if kind == "workflow":
+        from extforge_harness.workflows.skill import Workflow  # noqa: PLC0415
+
+        return _named("extforge skill workflow (skill.yaml)", Workflow.model_json_schema(by_alias=True))
     return _plan_schema()
 
 

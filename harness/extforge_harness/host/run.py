@@ -25,7 +25,7 @@ from extforge_harness.host.judge import Trial, judge, plan_turns
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.findings import Finding, Report, Where
 
-__all__ = ["HostRun", "host_available", "verify_in_host"]
+__all__ = ["HostRun", "clean_environment", "host_available", "read_requirements", "verify_in_host"]
 
 INSTALL = 'pip install "openjiuwen[observability]" opentelemetry-exporter-otlp-proto-common'
 PROBE = Path(__file__).with_name("probe.py")
@@ -75,7 +75,9 @@ def verify_in_host(
     folder = Path(scratch or tempfile.mkdtemp(prefix="extforge-host-")).resolve()
     trials, early = _prepare(trees, folder)
     job = {
-        "extensions": [{"name": t.name, "path": str(t.copy), "requirements": _requirements(t.copy)} for t in trials],
+        "extensions": [
+            {"name": t.name, "path": str(t.copy), "requirements": read_requirements(t.copy)} for t in trials
+        ],
         "scratch": str(folder / "work"),
         "memory_mb": MEMORY_MB,
         **plan_turns(trials),
@@ -125,17 +127,17 @@ def _acceptance(tree: str, name: str) -> tuple[Acceptance, list[Finding]]:
         return Acceptance(name=name), list(exc.findings)
 
 
-def _requirements(copy: Path) -> list[str]:
-    path = copy / "requirements.txt"
+def read_requirements(tree: Path) -> list[str]:
+    """Return the packages that a tree requires, one line each."""
+    path = tree / "requirements.txt"
     if not path.is_file():
         return []
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith(("#", "-"))]
 
 
-def _run(job: dict[str, Any], folder: Path, python: str, timeout: float) -> dict[str, Any]:
-    job_file, result = folder / "job.json", folder / "result.json"
-    job_file.write_text(json.dumps(job, ensure_ascii=False), encoding="utf-8")
+def clean_environment(folder: Path) -> dict[str, str]:
+    """Return the environment of a host process whose home and state are in a scratch folder."""
     environment = {key: os.environ[key] for key in _KEPT if key in os.environ}
     environment.update(
         HOME=str(folder / "home"),
@@ -147,6 +149,13 @@ def _run(job: dict[str, Any], folder: Path, python: str, timeout: float) -> dict
         no_proxy="127.0.0.1,localhost",
         MPLCONFIGDIR=str(folder / "home"),
     )
+    return environment
+
+
+def _run(job: dict[str, Any], folder: Path, python: str, timeout: float) -> dict[str, Any]:
+    job_file, result = folder / "job.json", folder / "result.json"
+    job_file.write_text(json.dumps(job, ensure_ascii=False), encoding="utf-8")
+    environment = clean_environment(folder)
     (folder / "home").mkdir(exist_ok=True)
     log = folder / "host.log"
     with log.open("wb") as stream:

@@ -1,0 +1,102 @@
+"""Put a workflow run together from what the command line says, and execute it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from extforge_harness.gates import approval_gate
+from extforge_harness.workflows import ArtifactChecker, RunOptions, ScriptedExecutor, StepExecutor, WorkflowRun
+from extforge_harness.workflows.errors import GuardrailCheckFailed, GuardrailViolated, StepFailed
+from extforge_harness.workflows.scripted import load_script
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from extforge_harness.chat import Endpoint
+    from extforge_harness.workflows import Skill
+
+__all__ = ["Settings", "prepare"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the command line says about a run."""
+
+    executor: str  # scripted, chat or host
+    script: str | None
+    trees: list[str]
+    levels: dict[str, str]  # tool -> mutation level
+    text: str
+    workdir: str | None
+    approval: str
+    parallel: int
+    timeout: float
+    overrides: dict[str, str]
+    python: str | None
+    allow_unchecked: bool
+    confirm: Callable[[str, str], bool] | None
+    events: Callable[[str, str, dict[str, Any]], None] | None
+
+
+def prepare(skill: Skill, settings: Settings) -> tuple[WorkflowRun, Callable[[], None]]:
+    """Return the run and the function that executes it; afterwards `run.result` says how it went.
+
+    The function raises what kept the run from starting, and KeyboardInterrupt; failures of steps and guardrails are in
+    the result.
+
+    Raises:
+        Missing: when the executor needs something that is not here.
+        DocumentError: when the script is not one.
+    """
+    workdir = Path(settings.workdir or tempfile.mkdtemp(prefix="extforge-run-"))
+    endpoint = None if settings.executor == "scripted" else _endpoint(skill, settings)
+    scripted = ScriptedExecutor(load_script(settings.script)) if settings.script is not None else None
+    options = RunOptions(
+        executor=scripted,
+        gate=approval_gate(settings.approval, False, settings.levels, settings.confirm),  # noqa: FBT003
+        checker=ArtifactChecker(),
+        tools=list(settings.levels) if scripted is not None else None,
+        input=settings.text,
+        max_parallel=settings.parallel,
+        workdir=workdir,
+        overrides=settings.overrides,
+        step_timeout=settings.timeout,
+        allow_unchecked=settings.allow_unchecked,
+        events=settings.events,
+    )
+    run = WorkflowRun(skill, options)
+
+    async def execute() -> None:
+        async with AsyncExitStack() as stack:
+            if endpoint is not None:
+                executor = await _open_executor(stack, endpoint, settings, str(workdir))
+                run.options = replace(options, executor=executor)
+            with suppress(StepFailed, GuardrailViolated, GuardrailCheckFailed):
+                await run.execute()
+
+    return run, lambda: asyncio.run(execute())
+
+
+def _endpoint(skill: Skill, settings: Settings) -> Endpoint:
+    from extforge_harness.chat import Endpoint  # noqa: PLC0415 -- only who asks a model needs it
+
+    return Endpoint.from_environment(model=settings.overrides.get("model") or skill.workflow.model)
+
+
+async def _open_executor(stack: AsyncExitStack, endpoint: Endpoint, settings: Settings, workdir: str) -> StepExecutor:
+    from extforge_harness.workflows.chat import ChatExecutor  # noqa: PLC0415
+    from extforge_harness.workflows.host import HostExecutor, toolbox  # noqa: PLC0415
+
+    if settings.executor == "host":
+        return await stack.enter_async_context(HostExecutor(settings.trees, endpoint, python=settings.python))
+    tools: dict[str, Any] = {}
+    if settings.trees:
+        os.makedirs(workdir, exist_ok=True)
+        tools = await stack.enter_async_context(toolbox(settings.trees, workdir=workdir, python=settings.python))
+    return ChatExecutor(endpoint, tools)
