@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from extforge_harness.gates import ALLOW_ALL, Gate, ReadOnlyGate, approval_gate
+    from extforge_harness.workflows.contraction import Surface, resolve_surface
+    from extforge_harness.workflows.disclosure import Activation, activate, listing, surface
     from extforge_harness.workflows.errors import (
         GuardrailCheckFailed,
         GuardrailViolated,
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
         WorkflowError,
     )
     from extforge_harness.workflows.guardrails import ArtifactChecker
-    from extforge_harness.workflows.listing import Activation, activate, listing, surface
     from extforge_harness.workflows.pack import Pack, load_pack, load_skill
     from extforge_harness.workflows.run import (
         CheckContext,
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     )
     from extforge_harness.workflows.scripted import ScriptedExecutor
     from extforge_harness.workflows.skill import Skill, Workflow
-    from extforge_harness.workflows.surface import Surface, resolve_surface
 
 _HOMES = {
     "gates": ("ALLOW_ALL", "Gate", "ReadOnlyGate", "approval_gate"),
@@ -54,7 +54,7 @@ _HOMES = {
         "WorkflowError",
     ),
     "workflows.guardrails": ("ArtifactChecker",),
-    "workflows.listing": ("Activation", "activate", "listing", "surface"),
+    "workflows.disclosure": ("Activation", "activate", "listing", "surface"),
     "workflows.pack": ("Pack", "load_pack", "load_skill"),
     "workflows.run": (
         "CheckContext",
@@ -72,7 +72,7 @@ _HOMES = {
     ),
     "workflows.scripted": ("ScriptedExecutor",),
     "workflows.skill": ("Skill", "Workflow"),
-    "workflows.surface": ("Surface", "resolve_surface"),
+    "workflows.contraction": ("Surface", "resolve_surface"),
 }
 
 __all__ = [

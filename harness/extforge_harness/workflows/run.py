@@ -12,12 +12,14 @@ import inspect
 import logging
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from extforge_harness.errors import HarnessError
+from extforge_harness.workflows.contraction import Surface, resolve_surface
 from extforge_harness.workflows.errors import (
     GuardrailCheckFailed,
     GuardrailViolated,
@@ -28,7 +30,6 @@ from extforge_harness.workflows.errors import (
 )
 from extforge_harness.workflows.pack import check_again
 from extforge_harness.workflows.skill import FINAL, Guardrail, Ref, Skill, Step, Workflow
-from extforge_harness.workflows.surface import Surface, resolve_surface
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -225,6 +226,7 @@ class WorkflowRun:
         self._error: str | None = None
         self._started: set[str] = set()
         self._passed: set[str] = set()
+        self._tasks: list[asyncio.Task[None]] = []
         self._executed = False
         wanted = options.max_parallel
         self._parallel = min(wanted, MOST_PARALLEL) if wanted > 0 else USUAL_PARALLEL
@@ -348,16 +350,13 @@ class WorkflowRun:
     # ------------------------------------------------------------------ steps
 
     async def _run_steps(self) -> None:
-        try:
-            async with asyncio.TaskGroup() as group:
-                self._start_ready(group)
-        except BaseExceptionGroup:
-            if _being_cancelled():  # by the caller, while a step failed: the caller comes first
-                raise asyncio.CancelledError from None
-            if not self._failures:
-                raise
+        # A failed step does not raise into the group, which would cancel this task too, and before Python 3.13 leave
+        # it counted as cancelled.
+        async with asyncio.TaskGroup() as group:
+            self._start_ready(group)
+        if self._failures:
             self._failures.sort(key=lambda failure: failure[0])
-            raise self._failures[0][1] from self._failures[0][1].__cause__
+            raise self._failures[0][1]
 
     def _start_ready(self, group: asyncio.TaskGroup) -> None:
         """Start what can be started, in declared order, as far as the limit allows."""
@@ -367,7 +366,7 @@ class WorkflowRun:
                 return
             if step.name not in self._started and self._passed.issuperset(step.depends):
                 self._started.add(step.name)
-                group.create_task(self._run_step(group, index, step), name=f"step {step.name}")
+                self._tasks.append(group.create_task(self._run_step(group, index, step), name=f"step {step.name}"))
 
     async def _run_step(self, group: asyncio.TaskGroup, index: int, step: Step) -> None:
         try:
@@ -380,13 +379,17 @@ class WorkflowRun:
             if _being_cancelled():  # a sibling failed first; what cancelling does to this step is no failure of it
                 raise asyncio.CancelledError from exc
             self._failures.append((index, exc))
-            try:
+            # Not at once: what fails in the same turn of the loop has failed by itself.
+            asyncio.get_running_loop().call_soon(self._cancel_all)
+            with suppress(StepFailed):
                 self._emit("failed", step.name, {"error": exc.message, "code": exc.code})
-            except StepFailed as second:
-                self._failures.append((index, second))
-            raise
+            return
         self._passed.add(step.name)
         self._start_ready(group)
+
+    def _cancel_all(self) -> None:
+        for task in self._tasks:
+            task.cancel()
 
     async def _perform(self, step: Step) -> StepOutcome:
         assert self.options.executor is not None
