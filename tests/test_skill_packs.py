@@ -386,7 +386,7 @@ def reasons(skills: list[Skill], **request: Any) -> list[tuple[str, str]]:
 def test_triggers_are_whole_words_in_latin_and_substrings_in_chinese() -> None:
     skills = [named("deck", triggers=["deck", "C++"]), named("cn", triggers=["汇报"])]
     assert reasons(skills, text="Make a DECK.") == [("deck", "trigger:deck")]
-    assert reasons(skills, text="Ｄｅｃｋ please") == [("deck", "trigger:deck")]  # noqa: RUF001
+    assert reasons(skills, text="Ｄｅｃｋ please") == [("deck", "trigger:deck")]
     assert reasons(skills, text="on the decks") == []
     assert reasons(skills, text="use c++17") == [("deck", "trigger:C++")]
     assert reasons(skills, text="做季度汇报吧") == [("cn", "trigger:汇报")]

@@ -207,7 +207,7 @@ def test_a_failure_cancels_its_siblings_waits_for_them_and_starts_nothing_more()
         finally:
             await asyncio.sleep(0)  # cleaning up takes a turn of the loop
             cleaned.append(request.step)
-            raise RuntimeError("cleaning up failed too")  # noqa: B012
+            raise RuntimeError("cleaning up failed too")
         return ""
 
     async def main() -> WorkflowRun:
@@ -497,10 +497,10 @@ def test_without_a_checker_rules_are_listed_as_unchecked(caplog: pytest.LogCaptu
 
 
 class _Raises:
-    def permits(self, tool: str) -> bool:
+    def permits(self, _: str) -> bool:
         raise OSError("no answer")
 
-    def reason(self, tool: str) -> str:
+    def reason(self, _: str) -> str:
         return ""
 
 
@@ -621,11 +621,13 @@ def test_the_gates_of_agents_are_the_gates_of_workflows() -> None:
         return execute(make_run(skill(), Recorder(), tools=tools, gate=gate)).tools  # type: ignore[no-any-return]
 
     assert open_to(ReadOnlyGate(levels)) == ("read",)
-    assert open_to(approval_gate("ask", False, levels)) == ("read",)
-    assert open_to(approval_gate("auto", False, levels)) == ("read", "write")
-    assert open_to(approval_gate("full", False, levels)) == ("read", "write", "send")
-    assert open_to(approval_gate("full", True, levels)) == ("read",)
+    assert open_to(approval_gate("ask", plan=False, levels=levels)) == ("read",)
+    assert open_to(approval_gate("auto", plan=False, levels=levels)) == ("read", "write")
+    assert open_to(approval_gate("full", plan=False, levels=levels)) == ("read", "write", "send")
+    assert open_to(approval_gate("full", plan=True, levels=levels)) == ("read",)
     asked: list[str] = []
-    gate = approval_gate("ask", False, levels, lambda tool, _: asked.append(tool) is None and tool == "write")
+    gate = approval_gate(
+        "ask", plan=False, levels=levels, confirm=lambda tool, _: asked.append(tool) is None and tool == "write"
+    )
     assert open_to(gate) == ("read", "write")
     assert asked == ["write", "send", "unknown"]

@@ -59,7 +59,7 @@ def prepare(skill: Skill, settings: Settings) -> tuple[WorkflowRun, Callable[[],
     scripted = ScriptedExecutor(load_script(settings.script)) if settings.script is not None else None
     options = RunOptions(
         executor=scripted,
-        gate=approval_gate(settings.approval, False, settings.levels, settings.confirm),  # noqa: FBT003
+        gate=approval_gate(settings.approval, plan=False, levels=settings.levels, confirm=settings.confirm),
         checker=ArtifactChecker(),
         tools=list(settings.levels) if scripted is not None else None,
         input=settings.text,

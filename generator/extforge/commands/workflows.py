@@ -248,7 +248,7 @@ def _surface(skill: Skill, trees: Sequence[str], approval: str) -> Surface:
 
     levels = _levels(trees)
     # Nobody is asked here: `show` says what would be asked for.
-    gate = approval_gate(approval, False, levels, confirm=None)  # noqa: FBT003 -- the table's order
+    gate = approval_gate(approval, plan=False, levels=levels, confirm=None)
     return resolve_surface(levels, skill.workflow.allowed_tools, skill.workflow.disallowed_tools, gate)
 
 
@@ -344,6 +344,9 @@ def _print_result(workflow_run: WorkflowRun) -> None:
     for tool in result.missing:
         click.echo(printable(f"  the skill allows {tool}, which is not registered"))
     click.echo(printable(f"  tools: {', '.join(result.tools) or 'none'}"))
+    for tool, reason in result.removed.items():
+        if reason.startswith("denied"):
+            click.echo(printable(f"    without {tool}: {reason}"))
     click.echo(printable(f"  files: {result.workdir}"))
 
 

@@ -17,6 +17,7 @@ from extforge_harness.workflows.run import CheckContext, Verdict
 from extforge_harness.workflows.skill import IMAGES, ArtifactCheck, Guardrail, JsonCheck, TextCheck
 from extforge_verifiers import verify_artifact
 from extforge_verifiers.checking import Requirement
+from extforge_verifiers.claims import paths_in
 from extforge_verifiers.findings import Report, Severity
 from extforge_verifiers.findings import Verdict as Outcome
 from extforge_verifiers.formats import FORMATS
@@ -31,7 +32,6 @@ __all__ = ["ArtifactChecker"]
 PATTERN_SECONDS = 5.0  # one regular expression of a skill may take on one output
 MOST_CLAIMS = 100
 _FENCED = re.compile(r"^```(?:json|JSON)?[ \t]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
-_EDGES = "`'\"“”‘’「」()[]{}<>,;:!?。，；：！？、*"
 # In a process of its own, because Python's `re` cannot be stopped and some patterns take for ever.
 _SEARCH = "import json,re,sys; p,t=json.load(sys.stdin); print(int(re.search(p,t) is not None))"
 
@@ -117,7 +117,7 @@ def _claims(check: ArtifactCheck, context: CheckContext, root: str) -> list[str]
     sources: tuple[Callable[[], Iterable[str]], ...] = (
         lambda: context.artifacts,
         lambda: (path for text in context.outputs for path in _claimed_in_json(text)),
-        lambda: (path for text in context.outputs for path in _claimed_in_words(text)),
+        lambda: (path for text in context.outputs for path in paths_in(text)),
     )
     for source in sources:
         if found := [path for path in dict.fromkeys(source()) if path.lower().endswith(suffixes)]:
@@ -131,11 +131,6 @@ def _claimed_in_json(text: str) -> list[str]:
         if result is not None and (path := claimed_path(result)):
             return [path]
     return []
-
-
-def _claimed_in_words(text: str) -> list[str]:
-    words = [word.strip(_EDGES).rstrip(".") for word in text[:200_000].split()]
-    return [word for word in words if "://" not in word and os.path.splitext(word)[0]]
 
 
 # --------------------------------------------------------------------------- text and JSON

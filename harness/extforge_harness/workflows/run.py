@@ -381,8 +381,9 @@ class WorkflowRun:
             self._failures.append((index, exc))
             # Not at once: what fails in the same turn of the loop has failed by itself.
             asyncio.get_running_loop().call_soon(self._cancel_all)
-            with suppress(StepFailed):
-                self._emit("failed", step.name, {"error": exc.message, "code": exc.code})
+            if not isinstance(exc, GuardrailViolated):  # then the step did its work, and its violation was told
+                with suppress(StepFailed):
+                    self._emit("failed", step.name, {"error": exc.message, "code": exc.code})
             return
         self._passed.add(step.name)
         self._start_ready(group)
