@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from extforge_harness.chat import Endpoint
 
-__all__ = ["HostExecutor", "toolbox"]
+__all__ = ["HostExecutor", "toolbox", "tools_of"]
 
 
 class HostExecutor:
@@ -81,24 +81,33 @@ def _mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"arguments": value}
 
 
+async def tools_of(session: HostSession, workdir: str) -> dict[str, Any]:
+    """Return the tools of a session's trees in the form that `ChatExecutor` takes; they run with the trees' rails.
+
+    Raises:
+        HostMissing: when a package that a tree requires is not installed.
+        HostFailed: when a tree does not load.
+    """
+
+    def caller(name: str) -> Any:
+        async def call(arguments: dict[str, Any]) -> Any:
+            facts = await session.call(name, arguments, workdir=workdir)
+            return facts["message"]
+
+        return call
+
+    return {tool["name"]: (tool["schema"], caller(tool["name"]), tool["description"]) for tool in await session.tools()}
+
+
 @asynccontextmanager
 async def toolbox(
     extension_dirs: Sequence[str], *, workdir: str, python: str | None = None
 ) -> AsyncIterator[dict[str, Any]]:
-    """Give the tools of extension trees in the form that `ChatExecutor` takes; they run in the host, rails included.
+    """Give the tools of extension trees to `ChatExecutor`, run by a host process that ends with the context.
 
     Raises:
         HostMissing: when openJiuwen, or a package that a tree requires, is not installed.
         HostFailed: when a tree does not load.
     """
     async with HostSession(extension_dirs, python=python) as session:
-
-        def caller(name: str) -> Any:
-            async def call(arguments: dict[str, Any]) -> Any:
-                facts = await session.call(name, arguments, workdir=workdir)
-                return facts["message"]
-
-            return call
-
-        offered = await session.tools()
-        yield {tool["name"]: (tool["schema"], caller(tool["name"]), tool["description"]) for tool in offered}
+        yield await tools_of(session, workdir)
