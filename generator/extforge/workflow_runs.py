@@ -32,6 +32,7 @@ class Settings:
     script: str | None
     trees: list[str]
     levels: dict[str, str]  # tool -> mutation level
+    tools_wanted: bool  # the skill does not rule out every tool
     text: str
     workdir: str | None
     approval: str
@@ -96,7 +97,7 @@ async def _open_executor(stack: AsyncExitStack, endpoint: Endpoint, settings: Se
     if settings.executor == "host":
         return await stack.enter_async_context(HostExecutor(settings.trees, endpoint, python=settings.python))
     tools: dict[str, Any] = {}
-    if settings.trees:
+    if settings.trees and settings.tools_wanted:
         os.makedirs(workdir, exist_ok=True)
         tools = await stack.enter_async_context(toolbox(settings.trees, workdir=workdir, python=settings.python))
     return ChatExecutor(endpoint, tools)

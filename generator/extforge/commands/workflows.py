@@ -379,6 +379,7 @@ def _make_run(
         script=script,
         trees=trees,
         levels=_levels(trees),
+        tools_wanted=skill.workflow.allowed_tools != [],
         text=text,
         workdir=workdir,
         approval=approval,

@@ -54,6 +54,7 @@ __all__ = [
 LONGEST_DEPENDENCY = 8_000  # characters of an output that a dependent step sees
 MOST_PARALLEL, USUAL_PARALLEL = 3, 2
 _log = logging.getLogger(__name__)
+_log.addHandler(logging.NullHandler())  # who wants the warnings on the terminal says so; the result has them too
 
 
 @dataclass(frozen=True, slots=True)
