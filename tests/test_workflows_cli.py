@@ -74,7 +74,7 @@ def test_list_shows_what_can_be_used_and_what_cannot(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert [skill["name"] for skill in data["skills"]] == ["by-hand", "deck"]
     assert {f["code"] for f in data["findings"]} == {"document-unknown-key", "document-missing-key"}
-    assert data["schema_version"] == "extforge.workflow-list.v1"
+    assert data["schema_version"] == "extforge.workflows.list.v1"
 
 
 def test_check_says_where_and_what_to_do(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_run_with_a_script_whose_file_is_real(tmp_path: Path) -> None:
     assert done.stderr.splitlines()[:3] == ["started outline", "finished outline (0.0 s)", "started produce"]
     done = run_cli("workflows", "run", str(root), "--script", answers, "--workdir", str(work), "--json", "-q")
     data = json.loads(done.stdout)
-    assert (data["schema_version"], data["status"]) == ("extforge.workflow-run.v1", "done")
+    assert (data["schema_version"], data["status"]) == ("extforge.workflows.run.v1", "done")
     assert (data["unchecked"], data["violations"]) == (["polite"], [])
     assert done.stderr == ""
 

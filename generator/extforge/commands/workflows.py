@@ -73,7 +73,7 @@ def list_(folder: str, audience: Literal["model", "user"] | None, max_chars: int
             "listing": text if audience else None,
             "findings": [finding_data(finding) for finding in pack.problems],
         }
-        emit_json("workflow-list", data)
+        emit_json("workflows.list", data)
     else:
         lines = [_line(skill) for skill in pack.skills] if audience is None else text.splitlines()
         for line in lines:
@@ -122,7 +122,7 @@ def check(path: str, extensions: tuple[str, ...], form: str, as_json: bool) -> N
             "skills": [_summary(skill) for skill in skills],
             "findings": [finding_data(finding) for finding in findings],
         }
-        emit_json("workflow-check", data)
+        emit_json("workflows.check", data)
     else:
         print_findings(findings)
         errors = sum(finding.severity == "error" for finding in findings)
@@ -216,7 +216,7 @@ def show(skill: str, extensions: tuple[str, ...], approval: str, form: str, as_j
         "guardrails": rules,
     }
     if as_json or form == "json":
-        emit_json("workflow-show", shown)
+        emit_json("workflows.show", shown)
         return
     lines = [f"{found.id}: {found.description}"]
     lines += [f"{number}: {', '.join(names)}" for number, names in enumerate(shown["levels"], 1)] or ["no steps"]
@@ -300,7 +300,7 @@ def run(skill: str, form: str, as_json: bool, quiet: bool, **options: Any) -> No
         sys.exit(code)
     result = workflow_run.result
     if machine:
-        emit_json("workflow-run", result.to_dict())
+        emit_json("workflows.run", result.to_dict())
     else:
         _print_result(workflow_run)
     if result.error:
