@@ -95,7 +95,9 @@ def test_check_says_where_and_what_to_do(tmp_path: Path) -> None:
 
 
 def test_check_knows_the_tools_of_an_extension(example: Path, tmp_path: Path) -> None:
-    assert run_cli("workflows", "check", str(example)).returncode == 0
+    for path in (example, example.parents[3]):  # the tree, and the folder that it was generated into
+        done = run_cli("workflows", "check", str(path))
+        assert (done.returncode, "1 good skill" in done.stdout) == (0, True)
     root = write_skill(tmp_path, {**DECK, "allowed-tools": ["board_reprot"]})
     done = run_cli("workflows", "check", str(root), "--extension", str(example), "--json")
     (finding,) = json.loads(done.stdout)["findings"]
@@ -159,7 +161,7 @@ def test_a_failed_step_is_exit_1_with_what_was_done(tmp_path: Path) -> None:
     data = json.loads(done.stdout)
     assert (done.returncode, data["status"]) == (1, "failed")
     assert [s["name"] for s in data["steps"]] == ["outline"]
-    Path(data["workdir"]).rmdir()
+    assert not Path(data["workdir"]).exists()  # nothing was made, so nothing is left behind
 
 
 @pytest.mark.parametrize(
@@ -207,6 +209,16 @@ class Reached(threading.Event):
     def wait(self, timeout: float | None = None) -> bool:
         self.reached.set()
         return super().wait(timeout)
+
+
+def test_an_endpoint_that_nobody_serves_is_exit_3_too(tmp_path: Path) -> None:
+    root = write_skill(tmp_path, {**DECK, "allowed-tools": [], "guardrails": []})
+    with ChatServer("") as server:
+        url = server.url  # free again below
+    endpoint = {"OPENAI_BASE_URL": url, "OPENAI_MODEL": "m"}
+    done = run_cli("workflows", "run", str(root), "--executor", "chat", **endpoint)
+    assert done.returncode == 3
+    assert "nothing answers" in done.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
@@ -277,18 +289,11 @@ def test_hostile_text_gives_skills_that_load(tmp_path: Path) -> None:
 
     texts = [text for text in HOSTILE if text.strip() and not any(c in text for c in "\x00\x1b")]
     assert texts
-    designs = [
-        design(f"hostile_{n}", description=text, components=["skill"], skills=[{"trigger": text, "steps": [text]}])
-        for n, text in enumerate(texts)
-    ]
-    plan = load_plan(Plans(tmp_path).write(*designs), max_designs=100)
-    generate(plan, str(tmp_path / "hostile"))
-    packs = [path.parent for path in tmp_path.rglob("harness_config.yaml")]
-    assert len(packs) == len(texts)
-    for pack in packs:
-        found = load_pack(pack)
-        assert found.problems == []
-        assert all(skill.steps for skill in found.skills)
+    skills = [{"name": f"s{n}", "description": text, "trigger": text, "steps": [text]} for n, text in enumerate(texts)]
+    tree = Plans(tmp_path).tree(design("hostile", description=texts[0], components=["skill"], skills=skills))
+    found = load_pack(tree)
+    assert found.problems == []
+    assert [bool(skill.steps) for skill in found.skills] == [True] * len(texts)
 
 
 def test_a_design_spells_out_its_workflow_and_its_problems_have_lines_in_the_plan(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from extforge_harness.chat import Endpoint
     from extforge_harness.workflows import Skill
+    from extforge_harness.workflows.errors import WorkflowError
 
 __all__ = ["Settings", "prepare"]
 
@@ -45,11 +46,11 @@ class Settings:
     events: Callable[[str, str, dict[str, Any]], None] | None
 
 
-def prepare(skill: Skill, settings: Settings) -> tuple[WorkflowRun, Callable[[], None]]:
+def prepare(skill: Skill, settings: Settings) -> tuple[WorkflowRun, Callable[[], WorkflowError | None]]:
     """Return the run and the function that executes it; afterwards `run.result` says how it went.
 
-    The function raises what kept the run from starting, and KeyboardInterrupt; failures of steps and guardrails are in
-    the result.
+    The function raises what kept the run from starting, and KeyboardInterrupt; it returns what a step or guardrail
+    ended the run with.
 
     Raises:
         Missing: when the executor needs something that is not here.
@@ -73,15 +74,26 @@ def prepare(skill: Skill, settings: Settings) -> tuple[WorkflowRun, Callable[[],
     )
     run = WorkflowRun(skill, options)
 
-    async def execute() -> None:
+    async def execute() -> WorkflowError | None:
         async with AsyncExitStack() as stack:
             if endpoint is not None:
                 executor = await _open_executor(stack, endpoint, settings, str(workdir))
                 run.options = replace(options, executor=executor)
-            with suppress(StepFailed, GuardrailViolated, GuardrailCheckFailed):
+            try:
                 await run.execute()
+            except (StepFailed, GuardrailViolated, GuardrailCheckFailed) as exc:
+                return exc
+        return None
 
-    return run, lambda: asyncio.run(execute())
+    def execute_and_tidy() -> WorkflowError | None:
+        try:
+            return asyncio.run(execute())
+        finally:
+            if settings.workdir is None:
+                with suppress(OSError):  # not empty: then it holds what the run made
+                    workdir.rmdir()
+
+    return run, execute_and_tidy
 
 
 def _endpoint(skill: Skill, settings: Settings) -> Endpoint:

@@ -12,6 +12,7 @@ from extforge.commands.printing import (
     EXIT_BAD,
     EXIT_GOOD,
     EXIT_INTERRUPTED,
+    EXIT_MISSING,
     EXIT_USAGE,
     Examples,
     count,
@@ -24,7 +25,7 @@ from extforge.commands.printing import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from extforge_harness.workflows import Skill, Surface, WorkflowRun
+    from extforge_harness.workflows import Pack, Skill, Surface, WorkflowError, WorkflowRun
     from extforge_verifiers.findings import Finding
 
 __all__ = ["workflows"]
@@ -60,11 +61,11 @@ def workflows() -> None:
 @output_options
 def list_(folder: str, audience: Literal["model", "user"] | None, max_chars: int, form: str, as_json: bool) -> None:
     """List the skills of a folder, or of an extension tree."""
-    from extforge_harness.workflows import listing, load_pack
+    from extforge_harness.workflows import listing
     from extforge_verifiers.reports.json import finding_data
     from extforge_verifiers.reports.text import printable
 
-    pack = load_pack(folder)
+    pack = _pack(folder)
     text = listing(pack.skills, audience, max_chars) if audience else ""
     if as_json or form == "json":
         data = {
@@ -135,7 +136,7 @@ def check(path: str, extensions: tuple[str, ...], form: str, as_json: bool) -> N
 
 def _read(path: str) -> tuple[list[Skill], list[Finding]]:
     """Return the skills at a path and their problems; a folder that is no skill is a pack."""
-    from extforge_harness.workflows import RunRefused, SkillInvalid, load_pack, load_skill
+    from extforge_harness.workflows import RunRefused, SkillInvalid, load_skill
 
     try:
         return [load_skill(path)], []
@@ -144,10 +145,25 @@ def _read(path: str) -> tuple[list[Skill], list[Finding]]:
     except RunRefused:
         if not os.path.isdir(path):
             raise
-    pack = load_pack(path)
+    pack = _pack(path)
     if not pack.skills and not pack.problems:
         raise click.UsageError(f"there are no skills in {path}")
     return pack.skills, pack.problems
+
+
+def _pack(path: str) -> Pack:
+    """Return the skills of a folder, of an extension tree, or of the trees that were generated into a folder."""
+    from pathlib import Path
+
+    from extforge_harness.workflows import load_pack
+
+    pack = load_pack(path)
+    if not pack.skills and not pack.errors:
+        for folder in sorted(Path(path).glob("openjiuwen/extensions/harness/*/skills")):
+            found = load_pack(folder)
+            pack.skills += found.skills
+            pack.problems += found.problems
+    return pack
 
 
 def _unknown_tools(skill: Skill, extensions: tuple[str, ...]) -> list[Finding]:
@@ -281,31 +297,31 @@ def _surface(skill: Skill, trees: Sequence[str], approval: str) -> Surface:
 @output_options
 def run(skill: str, form: str, as_json: bool, quiet: bool, **options: Any) -> None:
     """Run SKILL, and say what was really done: live on standard error, the result on standard output."""
-    from extforge_harness.workflows import RunRefused, SkillInvalid
+    from extforge_harness.errors import Missing
+    from extforge_harness.workflows import RunRefused
 
     found = _load(skill)
     progress = None if quiet else _progress
     machine = as_json or form == "json"
     workflow_run, execute = _make_run(found, progress, **options)
-    code, refusal = EXIT_GOOD, None
     try:
-        execute()
+        ended_by = execute()
+        code = EXIT_GOOD if ended_by is None else EXIT_MISSING if isinstance(ended_by.__cause__, Missing) else EXIT_BAD
     except KeyboardInterrupt:
-        tell("interrupted")
         code = EXIT_INTERRUPTED
-    except (RunRefused, SkillInvalid) as exc:
-        code, refusal = EXIT_USAGE, exc
-    if refusal is not None:
-        print_findings(refusal.findings, err=True) if isinstance(refusal, SkillInvalid) else tell(f"error: {refusal}")
-        sys.exit(code)
+    except RunRefused as exc:
+        tell(f"error: {exc}")
+        sys.exit(EXIT_USAGE)
     result = workflow_run.result
     if machine:
         emit_json("workflows.run", result.to_dict())
     else:
         _print_result(workflow_run)
-    if result.error:
+    if code == EXIT_INTERRUPTED:
+        tell("interrupted")
+    elif result.error:
         tell(f"error: {result.error}")
-    sys.exit(code or (EXIT_GOOD if result.status == "done" else EXIT_BAD))
+    sys.exit(code)
 
 
 def _progress(kind: str, step: str, data: dict[str, Any]) -> None:
@@ -347,7 +363,8 @@ def _print_result(workflow_run: WorkflowRun) -> None:
     for tool, reason in result.removed.items():
         if reason.startswith("denied"):
             click.echo(printable(f"    without {tool}: {reason}"))
-    click.echo(printable(f"  files: {result.workdir}"))
+    if result.workdir and os.path.isdir(result.workdir):
+        click.echo(printable(f"  files: {result.workdir}"))
 
 
 def _make_run(
@@ -366,7 +383,7 @@ def _make_run(
     effort: str | None,
     python: str | None,
     allow_unchecked: bool,
-) -> tuple[WorkflowRun, Callable[[], None]]:
+) -> tuple[WorkflowRun, Callable[[], WorkflowError | None]]:
     """Return the run, and what executes it; a step that failed is in its result, a refusal is raised."""
     from extforge.workflow_runs import Settings, prepare
 
@@ -391,6 +408,8 @@ def _make_run(
         confirm=_confirm if sys.stdin.isatty() and sys.stderr.isatty() else None,
         events=progress,
     )
+    if kind == "host" and progress is not None:
+        tell("starting openJiuwen")
     return prepare(skill, settings)
 
 

@@ -28,6 +28,7 @@ __all__ = ["Service", "main"]
 
 Facts = dict[str, Any]
 LINE_LIMIT = 64 << 20  # bytes of one request
+MEMORY_MB = 8192  # address space; the host maps about 3 GB before it does anything
 MOST_ITERATIONS = 20  # model calls of one turn
 
 _spec = importlib.util.spec_from_file_location("extforge_probe", Path(__file__).with_name("probe.py"))
@@ -244,6 +245,7 @@ def main() -> None:
     scratch = Path(sys.argv[1])
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # the host logs to stdout
+    probe.limit_memory(MEMORY_MB)
     log_into(scratch / "logs")
     asyncio.run(serve(scratch, out))
     os._exit(0)  # background threads of the host would keep it alive

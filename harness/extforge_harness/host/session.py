@@ -132,6 +132,8 @@ class HostSession:
 
     async def _ask(self, op: str, **job: Any) -> dict[str, Any]:
         process = await self._start()
+        if self._reader is not None and self._reader.done():
+            raise HostFailed(f"the host process ended: {self._last_words()}")
         number = next(self._numbers)
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
