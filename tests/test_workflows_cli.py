@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import os
 import signal
 import subprocess
 import sys
 import threading
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import jsonschema
 import pytest
@@ -18,6 +22,7 @@ from packs import write_skill
 from support import ROOT, Plans, design, run_cli
 
 from extforge.check import load_plan
+from extforge.cli import run
 from extforge.errors import TemplateError
 from extforge.generate import check_rendered, generate
 from extforge.render import render_plan, template_folder
@@ -49,6 +54,24 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return result.target / result.roots[0]
 
 
+def run_here(*arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run extforge in this process: the same entry point and exit codes as `run_cli`, without its start."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", ["extforge", *arguments]),
+        mock.patch.dict(os.environ, environment),
+        contextlib.chdir(cwd or Path.cwd()),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            run()
+            code = 0
+        except SystemExit as exc:
+            code = int(exc.code or 0)
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
+
+
 def script(folder: Path, answers: Any) -> str:
     path = folder / "answers.json"
     path.write_text(json.dumps(answers))
@@ -61,15 +84,15 @@ def script(folder: Path, answers: Any) -> str:
 def test_list_shows_what_can_be_used_and_what_cannot(tmp_path: Path) -> None:
     write_skill(tmp_path, DECK)
     write_skill(tmp_path, {**DECK, "invocation": "user"}, "by-hand")
-    done = run_cli("workflows", "list", str(tmp_path))
+    done = run_here("workflows", "list", str(tmp_path))
     assert (done.returncode, done.stdout.splitlines()) == (
         0,
         ["by-hand (3 steps, user): Makes decks.", "deck (3 steps, auto): Makes decks."],
     )
-    done = run_cli("workflows", "list", str(tmp_path), "--audience", "model")
+    done = run_here("workflows", "list", str(tmp_path), "--audience", "model")
     assert done.stdout == "- deck: Makes decks.\n"
     write_skill(tmp_path, {"nmae": "x"}, "bad")
-    done = run_cli("workflows", "list", str(tmp_path), "--json")
+    done = run_here("workflows", "list", str(tmp_path), "--json")
     data = json.loads(done.stdout)
     assert done.returncode == 1
     assert [skill["name"] for skill in data["skills"]] == ["by-hand", "deck"]
@@ -80,41 +103,41 @@ def test_list_shows_what_can_be_used_and_what_cannot(tmp_path: Path) -> None:
 def test_check_says_where_and_what_to_do(tmp_path: Path) -> None:
     root = write_skill(tmp_path, "description: d\nallowed_tools: []\nsteps:\n  - {name: a, prompt: p, depends: [a]}\n")
     for path in (tmp_path, root, root / "skill.yaml"):
-        done = run_cli("workflows", "check", str(path))
+        done = run_here("workflows", "check", str(path))
         assert done.returncode == 1
         assert "skill.yaml:2:1: $.allowed_tools" in done.stdout
         assert "did you mean 'allowed-tools'?" in done.stdout
         assert "a → a" in done.stdout
     (root / "skill.yaml").write_text(json.dumps(DECK))
-    done = run_cli("workflows", "check", str(root), "--json")
+    done = run_here("workflows", "check", str(root), "--json")
     assert (done.returncode, json.loads(done.stdout)["verdict"]) == (0, "pass")
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert run_cli("workflows", "check", str(empty)).returncode == 2
-    assert run_cli("workflows", "check", str(tmp_path / "none")).returncode == 2
+    assert run_here("workflows", "check", str(empty)).returncode == 2
+    assert run_here("workflows", "check", str(tmp_path / "none")).returncode == 2
 
 
 def test_check_knows_the_tools_of_an_extension(example: Path, tmp_path: Path) -> None:
     for path in (example, example.parents[3]):  # the tree, and the folder that it was generated into
-        done = run_cli("workflows", "check", str(path))
+        done = run_here("workflows", "check", str(path))
         assert (done.returncode, "1 good skill" in done.stdout) == (0, True)
     root = write_skill(tmp_path, {**DECK, "allowed-tools": ["board_reprot"]})
-    done = run_cli("workflows", "check", str(root), "--extension", str(example), "--json")
+    done = run_here("workflows", "check", str(root), "--extension", str(example), "--json")
     (finding,) = json.loads(done.stdout)["findings"]
     assert (done.returncode, finding["code"]) == (1, "workflow-unknown-tool")
     assert finding["fix"] == "did you mean 'board_report'?"
-    assert run_cli("workflows", "check", str(root)).returncode == 0  # no registry, no verdict on it
-    assert run_cli("workflows", "check", str(root), "--extension", str(tmp_path)).returncode == 2
+    assert run_here("workflows", "check", str(root)).returncode == 0  # no registry, no verdict on it
+    assert run_here("workflows", "check", str(root), "--extension", str(tmp_path)).returncode == 2
 
 
 def test_show_has_levels_tools_and_guardrails(example: Path) -> None:
     skill = str(example / "skills/board_report")
-    done = run_cli("workflows", "show", skill)
+    done = run_here("workflows", "show", skill)
     lines = done.stdout.splitlines()
     assert done.returncode == 0
     assert lines[1:5] == ["1: outline", "2: produce", "3: report", "tools: none"]
     assert "mutating_local" in lines[5]
-    done = run_cli("workflows", "show", skill, "--approval", "auto", "--json")
+    done = run_here("workflows", "show", skill, "--approval", "auto", "--json")
     data = json.loads(done.stdout)
     assert data["tools"] == ["board_report"]
     assert [(r["id"], r["at"], r["enforced"]) for r in data["guardrails"]] == [
@@ -147,17 +170,17 @@ def test_run_with_a_script_whose_file_is_real(tmp_path: Path) -> None:
 def test_run_with_a_script_that_only_says_so(example: Path, tmp_path: Path) -> None:
     answers = str(ROOT / "examples/board_report.script.yaml")
     arguments = ("workflows", "run", str(example / "skills/board_report"), "--script", answers)
-    done = run_cli(*arguments, "--workdir", str(tmp_path / "out"))
+    done = run_here(*arguments, "--workdir", str(tmp_path / "out"))
     assert done.returncode == 1
     assert "board.pptx: there is no such file" in done.stdout
     assert "guardrail 'real-deck' is violated at 'produce'" in done.stderr
-    done = run_cli(*arguments, "--workdir", str(tmp_path / "out"), "--json")
+    done = run_here(*arguments, "--workdir", str(tmp_path / "out"), "--json")
     assert [s["name"] for s in json.loads(done.stdout)["steps"]] == ["outline", "produce"]
 
 
 def test_a_failed_step_is_exit_1_with_what_was_done(tmp_path: Path) -> None:
     root = write_skill(tmp_path, DECK)
-    done = run_cli("workflows", "run", str(root), "--script", script(tmp_path, {"outline": "1"}), "--json")
+    done = run_here("workflows", "run", str(root), "--script", script(tmp_path, {"outline": "1"}), "--json")
     data = json.loads(done.stdout)
     assert (done.returncode, data["status"]) == (1, "failed")
     assert [s["name"] for s in data["steps"]] == ["outline"]
@@ -184,7 +207,7 @@ def test_what_keeps_a_run_from_starting_is_exit_2(
 ) -> None:
     root = write_skill(tmp_path, {**DECK, **change})
     answers = script(tmp_path, ANSWERS)
-    done = run_cli("workflows", "run", str(root), "--script", answers, *extra, cwd=root)
+    done = run_here("workflows", "run", str(root), "--script", answers, *extra, cwd=root)
     assert done.returncode == code, done.stderr
     assert words in done.stderr
     assert "Traceback" not in done.stderr
@@ -216,15 +239,13 @@ def test_an_endpoint_that_nobody_serves_is_exit_3_too(tmp_path: Path) -> None:
     with ChatServer("") as server:
         url = server.url  # free again below
     endpoint = {"OPENAI_BASE_URL": url, "OPENAI_MODEL": "m"}
-    done = run_cli("workflows", "run", str(root), "--executor", "chat", **endpoint)
+    done = run_here("workflows", "run", str(root), "--executor", "chat", **endpoint)
     assert done.returncode == 3
     assert "nothing answers" in done.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_ctrl_c_leaves_a_partial_result_and_exit_130(tmp_path: Path) -> None:
-    import os
-
     root = write_skill(tmp_path, {**DECK, "allowed-tools": [], "guardrails": []})
     gate = Reached()
     with ChatServer("the outline", Reply(text="never", wait=gate)) as server:
@@ -310,7 +331,7 @@ def test_a_design_spells_out_its_workflow_and_its_problems_have_lines_in_the_pla
     brand_vioce: {}
 """
     plan.write_text(text)
-    done = run_cli("check", str(plan), "--json")
+    done = run_here("check", str(plan), "--json")
     found = [(f["code"], f["where"]["json_path"], f["where"]["line"]) for f in json.loads(done.stdout)["findings"]]
     base = "$[0].workflows"
     assert done.returncode == 1
@@ -321,7 +342,7 @@ def test_a_design_spells_out_its_workflow_and_its_problems_have_lines_in_the_pla
     ]
     good_text = text.replace(", depends: [b]", "").replace(", {path: references/gone.md}", "")
     plan.write_text(good_text.replace("    brand_vioce: {}\n", ""))
-    done = run_cli("generate", str(plan), "--into", str(tmp_path / "out"))
+    done = run_here("generate", str(plan), "--into", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
     skill = load_skill(tmp_path / "out/openjiuwen/extensions/harness/brand_voice/skills/brand_voice")
     assert [(s.name, s.prompt) for s in skill.steps] == [("a", "p")]
@@ -334,7 +355,7 @@ def test_a_community_skill_is_copied_without_a_workflow(tmp_path: Path) -> None:
     (source / "SKILL.md").write_text("---\nname: deck_style\ndescription: Style. Use for decks.\n---\n\n# Style\n")
     one = design("styles", components=["skill"], skill_source="community:deck_style")
     plan = Plans(tmp_path).write(one)
-    done = run_cli("generate", plan, "--into", str(tmp_path / "out"), "--skills-from", str(tmp_path / "skills"))
+    done = run_here("generate", plan, "--into", str(tmp_path / "out"), "--skills-from", str(tmp_path / "skills"))
     assert done.returncode == 0, done.stderr
     copied = tmp_path / "out/openjiuwen/extensions/harness/styles/skills/deck_style"
     assert [p.name for p in copied.iterdir()] == ["SKILL.md"]
@@ -361,7 +382,7 @@ def test_the_schema_takes_what_the_loader_takes(example: Path) -> None:
     jsonschema.validate(value, schema)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({**value, "allowed_tools": []}, schema)
-    assert json.loads(run_cli("schema", "workflow").stdout) == schema
+    assert json.loads(run_here("schema", "workflow").stdout) == schema
 
 
 def test_the_tools_of_a_hand_written_tree_are_read_from_their_cards(tmp_path: Path) -> None:
