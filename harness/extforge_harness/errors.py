@@ -9,7 +9,6 @@
     x ChatTimeout      -- it took too long
     x ChatMalformed    -- what it answered is too large, or no message
   x HostFailed       -- the host process gave no answer: it crashed, or took too long
-  * WorkflowError    -- in workflows/errors.py, which draws its part of the tree
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from extforge_harness.host.judge import Trial, judge, plan_turns
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.findings import Finding, Report, Where
 
-__all__ = ["HostRun", "clean_environment", "host_available", "read_requirements", "verify_in_host"]
+__all__ = ["HostRun", "environment_for", "host_available", "kill", "verify_in_host"]
 
 INSTALL = 'pip install "openjiuwen[observability]" opentelemetry-exporter-otlp-proto-common'
 PROBE = Path(__file__).with_name("probe.py")
@@ -75,9 +75,7 @@ def verify_in_host(
     folder = Path(scratch or tempfile.mkdtemp(prefix="extforge-host-")).resolve()
     trials, early = _prepare(trees, folder)
     job = {
-        "extensions": [
-            {"name": t.name, "path": str(t.copy), "requirements": read_requirements(t.copy)} for t in trials
-        ],
+        "extensions": [{"name": t.name, "path": str(t.copy), "requirements": _requirements(t.copy)} for t in trials],
         "scratch": str(folder / "work"),
         "memory_mb": MEMORY_MB,
         **plan_turns(trials),
@@ -127,17 +125,46 @@ def _acceptance(tree: str, name: str) -> tuple[Acceptance, list[Finding]]:
         return Acceptance(name=name), list(exc.findings)
 
 
-def read_requirements(tree: Path) -> list[str]:
-    """Return the packages that a tree requires, one line each."""
-    path = tree / "requirements.txt"
+def _requirements(copy: Path) -> list[str]:
+    path = copy / "requirements.txt"
     if not path.is_file():
         return []
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith(("#", "-"))]
 
 
-def clean_environment(folder: Path) -> dict[str, str]:
-    """Return the environment of a host process whose home and state are in a scratch folder."""
+def _run(job: dict[str, Any], folder: Path, python: str, timeout: float) -> dict[str, Any]:
+    job_file, result = folder / "job.json", folder / "result.json"
+    job_file.write_text(json.dumps(job, ensure_ascii=False), encoding="utf-8")
+    log = folder / "host.log"
+    with log.open("wb") as stream:
+        process = subprocess.Popen(  # noqa: S603 -- running the trees is what we are asked for
+            [python, str(PROBE), str(job_file), str(result)],
+            cwd=folder / "work",
+            env=environment_for(folder),
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            start_new_session=True,
+        )
+        try:
+            process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            kill(process)
+            raise HostFailed(f"the host process took longer than {timeout:g} seconds (--timeout)") from None
+        except BaseException:
+            kill(process)
+            raise
+        kill(process)
+    if not result.is_file():
+        last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-3:]
+        raise HostFailed(f"the host process ended without an answer (exit {process.returncode}): {' | '.join(last)}")
+    facts: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
+    return facts
+
+
+def environment_for(folder: Path) -> dict[str, str]:
+    """Return the environment of a host process: nothing of the user's, and a home below `folder`."""
     environment = {key: os.environ[key] for key in _KEPT if key in os.environ}
     environment.update(
         HOME=str(folder / "home"),
@@ -149,46 +176,16 @@ def clean_environment(folder: Path) -> dict[str, str]:
         no_proxy="127.0.0.1,localhost",
         MPLCONFIGDIR=str(folder / "home"),
     )
+    (folder / "home").mkdir(exist_ok=True)
     return environment
 
 
-def _run(job: dict[str, Any], folder: Path, python: str, timeout: float) -> dict[str, Any]:
-    job_file, result = folder / "job.json", folder / "result.json"
-    job_file.write_text(json.dumps(job, ensure_ascii=False), encoding="utf-8")
-    environment = clean_environment(folder)
-    (folder / "home").mkdir(exist_ok=True)
-    log = folder / "host.log"
-    with log.open("wb") as stream:
-        process = subprocess.Popen(  # noqa: S603 -- running the trees is what we are asked for
-            [python, str(PROBE), str(job_file), str(result)],
-            cwd=folder / "work",
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=stream,
-            stderr=stream,
-            start_new_session=True,
-        )
-        try:
-            process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            _kill(process)
-            raise HostFailed(f"the host process took longer than {timeout:g} seconds (--timeout)") from None
-        except BaseException:
-            _kill(process)
-            raise
-        _kill(process)
-    if not result.is_file():
-        last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-3:]
-        raise HostFailed(f"the host process ended without an answer (exit {process.returncode}): {' | '.join(last)}")
-    facts: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
-    return facts
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
+def kill(process: subprocess.Popen[Any], *, wait: bool = True) -> None:
     """End the process and whatever it started."""
     if hasattr(os, "killpg"):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
     else:
         process.kill()
-    process.wait()
+    if wait:
+        process.wait()

@@ -54,7 +54,7 @@ class Service:
 
     async def tools(self, job: Facts) -> Facts:
         """Load the trees once, and return what an agent that has them could do."""
-        requirements = [{"requirements": lines} for lines in job["requirements"]]
+        requirements = [{"requirements": required(Path(tree))} for tree in job["trees"]]
         if missing := probe.missing_requirements({"extensions": requirements}):
             return {"missing_requirements": missing}
         async with self.agent(job) as agent:
@@ -124,6 +124,13 @@ class Service:
             messages = self.scripted.requests[-1]["messages"] if len(self.scripted.requests) > before else []
         contents = [message.get("content") for message in messages if message.get("role") == "tool"]
         return {"message": str(contents[-1]) if contents else "the tool was not called", "executed": facts["executed"]}
+
+
+def required(tree: Path) -> list[str]:
+    """Return the packages that a tree requires, one line each."""
+    path = tree / "requirements.txt"
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
+    return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith(("#", "-"))]
 
 
 def observer(facts: Facts) -> Any:

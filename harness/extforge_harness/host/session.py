@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from extforge_harness.errors import HostFailed, HostMissing
-from extforge_harness.host.run import INSTALL, clean_environment, host_available, read_requirements
+from extforge_harness.host.run import INSTALL, environment_for, host_available
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,10 +82,9 @@ class HostSession:
             HostMissing: when a package that a tree requires is not installed.
             HostFailed: when a tree does not load.
         """
-        requirements = [read_requirements(Path(tree)) for tree in self.trees]
         try:
             async with asyncio.timeout(START_SECONDS):
-                answer = await self._ask("tools", requirements=requirements)
+                answer = await self._ask("tools")
         except TimeoutError:
             raise HostFailed(f"the host process did not answer within {START_SECONDS:g} seconds") from None
         if missing := answer.get("missing_requirements"):
@@ -159,7 +158,7 @@ class HostSession:
         async with self._starting:
             if self._process is None:
                 self._folder = _scratch_folder()
-                environment = clean_environment(self._folder)
+                environment = environment_for(self._folder)
                 environment.update({key: os.environ[key] for key in _NETWORK if key in os.environ})
                 with (self._folder / "host.log").open("wb") as log:
                     self._process = await asyncio.create_subprocess_exec(
@@ -198,6 +197,4 @@ class HostSession:
 
 
 def _scratch_folder() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="extforge-host-")).resolve()
-    (folder / "home").mkdir()
-    return folder
+    return Path(tempfile.mkdtemp(prefix="extforge-host-")).resolve()
