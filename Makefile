@@ -5,7 +5,7 @@ PYTHON := $(shell for name in python3.13 python3.12 python3.11 python3; do \
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo demo-host test lint types bench hosts clean
+.PHONY: help demo demo-host test fuzz lint types bench hosts clean
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
@@ -32,6 +32,9 @@ demo-host: .venv/host ## the same, and in the real openJiuwen (1 GB)
 test: .venv/dev ## set up, and run all tests, the real openJiuwen included
 	$(BIN)/pytest --numprocesses 2 --dist loadfile
 
+fuzz: .venv/dev ## verify 100,000 mutated files (a few minutes)
+	$(BIN)/python tests/fuzz.py --files 100000
+
 lint: .venv/dev ## check style
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -39,8 +42,11 @@ lint: .venv/dev ## check style
 types: .venv/dev ## check types
 	$(BIN)/mypy
 
-bench: .venv/dev ## measure, side by side with others
+CORPUS := ../shared/corpus
+bench: .venv/dev ## measure, side by side with others (CORPUS=folder of labelled files)
 	$(BIN)/python benchmarks/start.py
+	$(BIN)/python benchmarks/large.py
+	$(BIN)/python benchmarks/peers.py $(CORPUS)
 
 hosts: .venv/dev ## run generated trees on openJiuwen 0.1.14 to the newest
 	$(BIN)/python benchmarks/hosts.py

@@ -478,6 +478,8 @@ DEEP_CASES: list[tuple[str, str, Damage, set[str]]] = [
     ("xlsx", "a table that is too wide", lambda data: replaced("xl/tables/table1.xml", r'ref="A1:B2"', 'ref="A1:C2"')(with_columns(data)), {"xlsx-table-width"}),
     ("pdf", "a damaged stream", lambda data: data.replace(b"hPEM_", b"hQEM_", 1), {"pdf-stream-damaged", "pdf-page-unreadable", "pdf-repaired"}),
     ("pdf", "a wrong checksum", flate_damaged, {"pdf-stream-damaged"}),
+    ("pdf", "a filter that is no UTF-8", lambda data: data.replace(b"/ASCII85Decode", b"/\x9aSCII85Decode"), {"pdf-page-unreadable"}),
+    ("pdf", "a filter that is no name", lambda data: data.replace(b"/ASCII85Decode", b"7             "), {"pdf-page-unreadable", "pdf-repaired"}),
     ("pdf", "a blank page", lambda _: blank_page(), {"pdf-page-blank"}),
     ("pdf", "a wrong startxref", lambda data: re.sub(rb"startxref\s+\d+", b"startxref\n7", data), {"pdf-repaired"}),
     ("pdf", "no pages tree", lambda data: data.replace(b"/Type /Catalog", b"/Type /Xatalog").replace(b"/Root", b"/Rxxt"), {"pdf-unreadable"}),

@@ -13,12 +13,21 @@ from typing import Any
 
 from extforge.check import CheckedPlan, check_plan, load_plan
 from extforge.generate import Generated, generate
+from extforge.render import render_plan
+from extforge.staging import staging
 from extforge_verifiers.documents import read_document
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared"
 
 Design = dict[str, Any]
+
+
+def rendered_files(plan: CheckedPlan) -> dict[str, bytes]:
+    """Return what a plan renders: path relative to the target -> bytes."""
+    with staging() as staged:
+        render_plan(plan.blueprints, staged)
+        return staged.read_all()
 
 
 def example(name: str) -> list[Design]:

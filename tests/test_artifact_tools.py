@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support import Plans, design, load_work
+from support import Plans, design, load_work, rendered_files
 
-from extforge.render import render_plan
 from extforge_verifiers import Verdict, verify_artifact, verify_result
 from extforge_verifiers.documents import parse_yaml
 
@@ -29,7 +28,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Tool]:
     folder = tmp_path_factory.mktemp("tools")
     plan = Plans(folder).check(*(design(name) for name in NAMES.values()))
     assert not plan.errors, plan.errors
-    files = render_plan(plan.blueprints)
+    files = rendered_files(plan)
     for path, data in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(data)

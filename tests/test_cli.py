@@ -150,9 +150,12 @@ def test_generate_says_where_and_how_to_load(plan: str, tmp_path: Path) -> None:
     again = run_cli("generate", plan, "--into", str(tmp_path / "out"), "--json")
     assert json.loads(again.stdout)["create"] == []
     (tmp_path / "out/openjiuwen/extensions/harness/sales_deck/harness_config.yaml").write_text("mine")
+    kept = run_cli("generate", plan, "--into", str(tmp_path / "out"))
+    assert (kept.returncode, "1 file edited by you and kept" in kept.stdout) == (0, True)
+    (tmp_path / "out/.extforge/lock.json").unlink()
     refused = run_cli("generate", plan, "--into", str(tmp_path / "out"))
     assert refused.returncode == 1
-    assert "it is not overwritten" in refused.stderr
+    assert "says something else" in refused.stderr
 
 
 def test_a_community_skill_is_copied_untouched_or_refused_never_replaced(tmp_path: Path) -> None:
@@ -266,6 +269,24 @@ def test_the_json_form_follows_its_schema(tmp_path: Path) -> None:
     jsonschema.Draft202012Validator(schema("report")).validate(report)
     assert [r["verdict"] for r in report["reports"]] == ["pass", "fail", "undetermined"]
     assert report["verdict"] == "fail"
+
+
+def test_chosen_warnings_fail_and_a_schema_is_held_against_json(tmp_path: Path) -> None:
+    path, schema = tmp_path / "a.json", tmp_path / "a.schema.json"
+    path.write_text("{}")
+    schema.write_text('{"required": ["id"]}')
+    assert run_cli("verify", str(path), "--fail-on", "json-hollow").returncode == 1
+    assert run_cli("verify", str(path), "--fail-on", "png-chunk").returncode == 0
+    done = run_cli("verify", str(path), "--schema", str(schema), "--jobs", "2")
+    assert (done.returncode, "'id' is a required property" in done.stdout) == (1, True), done.stdout
+    for option, value, words in (
+        ("--fail-on", "no-such-code", "no such code"),
+        ("--schema", str(path) + "x", "cannot be read"),
+    ):
+        wrong = run_cli("verify", str(path), option, value)
+        assert (wrong.returncode, words in wrong.stderr, "Traceback" in wrong.stderr) == (2, True, False), wrong.stderr
+    schema.write_text('{"type": "nonsense"}')
+    assert "not valid under any" in run_cli("verify", str(path), "--schema", str(schema)).stderr
 
 
 def test_strict_fails_on_warnings(tmp_path: Path) -> None:

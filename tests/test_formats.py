@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from extforge_verifiers import Verdict, verify_artifact
 from extforge_verifiers.checking import Requirement, parse_requirement
-from extforge_verifiers.formats import FORMATS
+from extforge_verifiers.formats import FORMATS, foreign_formats
 
 
 def write(tmp_path: Path, form: str, data: bytes) -> Path:
@@ -152,6 +152,68 @@ def test_required_keys_are_looked_up_in_json(tmp_path: Path, key: str, missing: 
 def test_required_keys_of_another_format_are_unproven(tmp_path: Path) -> None:
     report = verify_artifact(write(tmp_path, "pdf", good("pdf")), keys=["a"])
     assert [f.code for f in report.findings] == ["requirement-unproven"]
+
+
+SCHEMA = {"type": "object", "required": ["a"], "properties": {"a": {"type": "array", "items": {"type": "integer"}}}}
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        pytest.param('{"a": [1, 2]}', [], id="fits"),
+        pytest.param('{"b": 1}', ["$"], id="a key is missing"),
+        pytest.param('{"a": [1, "2", null]}', ["$.a[1]", "$.a[2]"], id="two wrong items"),
+    ],
+)
+def test_json_is_held_against_a_schema(tmp_path: Path, text: str, places: list[str]) -> None:
+    path = tmp_path / "data.json"
+    path.write_text(text)
+    report = verify_artifact(path, schema=SCHEMA)
+    assert [(f.code, f.where.json_path) for f in report.findings] == [("json-schema", place) for place in places]
+    assert "schema" in report.checked
+
+
+def test_a_schema_fetches_nothing_and_cannot_run_for_ever(tmp_path: Path) -> None:
+    path = tmp_path / "data.json"
+    path.write_text("{}")
+    for reference in ("http://127.0.0.1:9/schema.json", "file:///etc/hosts"):
+        with pytest.raises(ValueError, match="refers to what it does not hold"):
+            verify_artifact(path, schema={"$ref": reference})
+    with pytest.raises(ValueError, match="without end"):
+        verify_artifact(path, schema={"$ref": "#"})
+
+
+def test_another_package_adds_a_format_and_replaces_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "stranger.py").write_text(
+        "from extforge_verifiers.findings import invalid\n"
+        "from extforge_verifiers.formats import Format\n"
+        "ROW = Format('tune', ('.tune',), ('check_head',), module='stranger')\n"
+        "PNG = Format('png', ('.tune2',), ('check_head',), module='stranger')\n"
+        "def check_head(artifact):\n"
+        "    if artifact.head(4) != b'TUNE':\n"
+        "        yield invalid('tune-head', 'does not start with TUNE')\n"
+    )
+    info = tmp_path / "stranger-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: stranger\nVersion: 1\n")
+    points = "tune = stranger:ROW\npng = stranger:PNG\nlost = nowhere:ROW\n"
+    (info / "entry_points.txt").write_text(f"[extforge.formats]\n{points}")
+    good, bad, other = (tmp_path / name for name in ("good.tune", "bad.tune", "x.tune2"))
+    good.write_bytes(b"TUNE la la")
+    bad.write_bytes(b"noise")
+    other.write_bytes(b"?")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    foreign_formats.cache_clear()
+    try:
+        assert verify_artifact(good).verdict is Verdict.PASS
+        assert [f.code for f in verify_artifact(bad).findings] == ["tune-head"]
+        assert [f.code for f in verify_artifact(bad, "tune").findings] == ["tune-head"]
+        unknown = verify_artifact(other)
+    finally:
+        foreign_formats.cache_clear()
+    assert unknown.verdict is Verdict.UNDETERMINED
+    assert "png is taken" in unknown.skipped["format"]
+    assert "nowhere:ROW: ModuleNotFoundError" in unknown.skipped["format"]
 
 
 def test_what_cannot_be_read_is_a_finding(tmp_path: Path) -> None:

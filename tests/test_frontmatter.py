@@ -24,7 +24,7 @@ GOOD = "---\nname: deck\ndescription: How decks are built. Use before writing on
         pytest.param("---\nname: deck\ndescription: Use: when asked\n---\nx\n", "skill-front-matter-yaml", 3, id="an unquoted colon"),
         pytest.param("---\nname: deck\n\tdescription: x\n---\nx\n", "skill-front-matter-yaml", 3, id="a tab"),
         pytest.param("---\nname: deck\nname: deck\ndescription: x\n---\nx\n", "skill-front-matter-yaml", 3, id="a key twice"),
-        pytest.param("---\nname: [deck\ndescription: x\n---\nx\n", "skill-front-matter-yaml", 3, id="a bracket open"),
+        pytest.param("---\nname: [deck\ndescription: x\n---\nx\n", "skill-front-matter-yaml", 2, id="a bracket open"),
         pytest.param("---\ndescription: x\n---\nx\n", "skill-name-missing", 2, id="no name"),
         pytest.param("---\nname: 123\ndescription: x\n---\nx\n", "skill-name-type", 2, id="a number as name"),
         pytest.param("---\nname: my deck\ndescription: x\n---\nx\n", "skill-name-invalid", 2, id="a space in the name"),
@@ -35,6 +35,13 @@ GOOD = "---\nname: deck\ndescription: How decks are built. Use before writing on
         pytest.param("---\nname: deck\ndescription: about {{topic}}\n---\nx\n", "skill-placeholder", 3, id="braces left"),
         pytest.param(f"---\nname: deck\ndescription: {'x' * 2000}\n---\nx\n", "skill-description-long", 3, id="too long"),
         pytest.param('---\nname: deck\ndescription: "a --- b"\n---\nx\n', "skill-dashes", 3, id="dashes inside a value"),
+        pytest.param("---\nname: deck\ndescription: >-\n  a\n  ---\n  b\n---\nx\n", "skill-dashes", 5, id="a line of dashes in a block"),
+        pytest.param("---\n# -----\nname: deck\ndescription: x\n---\nx\n", "skill-dashes", 2, id="dashes in a comment"),
+        pytest.param("---\nname: on\ndescription: x\n---\nx\n", "skill-name-type", 2, id="a name that YAML 1.1 reads as true"),
+        pytest.param("---\nname: deck\ndescription: yes\n---\nx\n", "skill-description-type", 3, id="yes"),
+        pytest.param("---\nname: deck\ndescription: 2026-01-01\n---\nx\n", "skill-description-type", 3, id="a date"),
+        pytest.param("---\nname: deck\ndescription: '  '\n---\nx\n", "skill-description-missing", 3, id="blanks"),
+        pytest.param("---\nname: deck\ndescription: see issue #42 for more\n---\nx\n", "skill-description-comment", 3, id="a comment by accident"),
         pytest.param("---\nname: deck\ndescription: x\n---\n", "skill-body-empty", 5, id="no body"),
         pytest.param("---\n- a\n---\nx\n", "skill-front-matter-yaml", 2, id="a list"),
     ],
@@ -53,10 +60,49 @@ def test_a_byte_order_mark_hides_the_front_matter_from_the_host() -> None:
     assert [f.code for f in check_skill("\ufeff" + GOOD, "SKILL.md", "deck")] == ["skill-byte-order-mark"]
 
 
-def test_an_unquoted_colon_comes_with_the_quoted_line() -> None:
-    text = "---\nname: deck\ndescription: Use: when asked\n---\nx\n"
-    (finding,) = check_skill(text, "SKILL.md", "deck")
-    assert finding.fix == 'quote the value: description: "Use: when asked"'
+@pytest.mark.parametrize(
+    ("line", "quoted"),
+    [
+        ("description: Use: when asked", 'description: "Use: when asked"'),
+        ('description: "says "done" and stops"', r'description: "says \"done\" and stops"'),
+        ('description: "one" or "two"', r'description: "one\" or \"two"'),
+        (r"description: Use when: C:\new\table", r'description: "Use when: C:\\new\\table"'),
+        ("argument-hint: [path] [--quick]", 'argument-hint: "[path] [--quick]"'),
+        ("allowed-tools: *", 'allowed-tools: "*"'),
+        ("allowed-tools: @bash", 'allowed-tools: "@bash"'),
+        ("description: `code` first", 'description: "`code` first"'),
+    ],
+)
+def test_a_value_that_breaks_yaml_comes_quoted_and_then_it_is_yaml(line: str, quoted: str) -> None:
+    head, tail = "---\nname: deck\n", "\nlicense: MIT\n---\nx\n"
+    (finding,) = check_skill(head + line + tail, "SKILL.md", "deck")
+    assert (finding.code, finding.fix, finding.where.line) == (
+        "skill-front-matter-yaml",
+        f"quote the value: {quoted}",
+        3,
+    )
+    assert read_skill(head + quoted + tail, "SKILL.md").document.value["license"] == "MIT"
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        "Lists TODO comments. Use to work through them.",
+        "Line counts, e.g. a -> b.",
+        "'Use: when asked'",
+        "Issue 42 (#42)",
+    ],
+)
+def test_descriptions_that_are_fine(description: str) -> None:
+    text = f"---\nname: deck\ndescription: {description}\n---\nx\n"
+    assert [f.code for f in check_skill(text, "SKILL.md", "deck")] == []
+
+
+def test_what_dashes_cost_decides_how_bad_they_are() -> None:
+    lost = "---\nname: deck\n# ------\ndescription: x\n---\nx\n"
+    kept = "---\nname: deck\ndescription: x\n# ------\n---\nx\n"
+    assert [(f.code, f.severity.value) for f in check_skill(lost, "SKILL.md", "deck")] == [("skill-dashes", "error")]
+    assert [(f.code, f.severity.value) for f in check_skill(kept, "SKILL.md", "deck")] == [("skill-dashes", "warning")]
 
 
 def test_the_hosts_sample_skills_raise_no_false_alarm(shared: Path) -> None:

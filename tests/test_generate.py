@@ -15,12 +15,12 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support import ROOT, Plans, design, example
+from support import ROOT, Plans, design, example, rendered_files
 
 from extforge.check import check_plan, load_plan
 from extforge.errors import TargetError, TemplateError
-from extforge.generate import existing_extensions, generate
-from extforge.render import render_plan
+from extforge.generate import Options, existing_extensions, generate
+from extforge.target.changes import Action
 from extforge_verifiers import Verdict, verify_extension
 from extforge_verifiers.frontmatter import read_skill
 
@@ -30,7 +30,7 @@ LONG = "q" * 30 + "_" + "z" * 33  # as long as a name may be
 
 def rendered(folder: Path, *designs: dict[str, Any]) -> dict[str, bytes]:
     plan = load_plan(Plans(folder).write(*designs), max_designs=100)
-    return render_plan(plan.blueprints)
+    return rendered_files(plan)
 
 
 def below(files: dict[str, bytes], name: str) -> list[str]:
@@ -235,10 +235,10 @@ def test_generating_twice_changes_nothing(plans: Plans) -> None:
     result = plans.generate(*TEN)
     times = {p: p.stat().st_mtime_ns for p in result.target.rglob("*")}
     again = generate(load_plan(plans.write(*TEN)), str(result.target))
-    assert (again.changes.create, len(again.changes.identical)) == ([], len(result.changes.create))
-    assert {
-        p: p.stat().st_mtime_ns for p in result.target.rglob("*") if p in times
-    } == times or not again.changes.create
+    assert (again.changes.writes, again.changes.of(Action.IDENTICAL)) == ([], result.changes.of(Action.CREATE))
+    assert {p: p.stat().st_mtime_ns for p in result.target.rglob("*") if ".extforge" not in p.parts} == {
+        p: time for p, time in times.items() if ".extforge" not in p.parts
+    }
 
 
 # --------------------------------------------------------------------------- the target
@@ -256,14 +256,14 @@ def test_a_foreign_file_is_refused_and_nothing_is_changed(plans: Plans) -> None:
     before = snapshot(target)
     result = generate(load_plan(plans.write(design("sales_deck"))), str(target))
     assert not result.applied
-    assert result.changes.foreign == ["openjiuwen/extensions/harness/sales_deck/tools/sales_deck.py"]
+    assert result.changes.blocked == ["openjiuwen/extensions/harness/sales_deck/tools/sales_deck.py"]
     assert snapshot(target) == before
 
 
 def test_a_dry_run_changes_nothing(plans: Plans) -> None:
     target = plans.folder / "out"
-    result = generate(load_plan(plans.write(design("sales_deck"))), str(target), dry_run=True)
-    assert result.changes.create
+    result = generate(load_plan(plans.write(design("sales_deck"))), str(target), Options(dry_run=True))
+    assert result.changes.writes
     assert not target.exists()
 
 
@@ -293,7 +293,7 @@ def test_a_disk_that_is_full_leaves_the_target_as_it_was(plans: Plans) -> None:
     target.mkdir()
     (target / "keep.txt").write_text("keep")
     before = snapshot(target)
-    code = f"import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\nfrom extforge.cli import run\nfrom extforge import apply\nreal = apply.apply_changes\ndef limited(*a):\n    resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))\n    return real(*a)\nimport extforge.generate as g\ng.apply_changes = limited\nsys.argv = ['extforge', 'generate', {plan!r}, '--into', {str(target)!r}]\nrun()"
+    code = f"import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\nfrom extforge.cli import run\nfrom extforge.target import journal\nreal = journal.apply_changes\ndef limited(*a):\n    resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))\n    return real(*a)\nimport extforge.generate as g\ng.apply_changes = limited\nsys.argv = ['extforge', 'generate', {plan!r}, '--into', {str(target)!r}]\nrun()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
     assert "nothing was changed" in done.stderr
@@ -302,10 +302,10 @@ def test_a_disk_that_is_full_leaves_the_target_as_it_was(plans: Plans) -> None:
 
 def test_one_extension_brings_the_constraints_it_depends_on(plans: Plans) -> None:
     plan = load_plan(plans.write(*TEN))
-    result = generate(plan, str(plans.folder / "out"), only="quarterly_sales_deck")
+    result = generate(plan, str(plans.folder / "out"), Options(only="quarterly_sales_deck"))
     assert sorted(b.name for b in result.blueprints) == ["filename_policy", "quarterly_sales_deck"]
     with pytest.raises(TargetError, match="no extension 'nobody'"):
-        generate(plan, str(plans.folder / "out2"), only="nobody")
+        generate(plan, str(plans.folder / "out2"), Options(only="nobody"))
 
 
 def test_a_plan_may_build_on_what_is_in_the_target(plans: Plans) -> None:
@@ -325,10 +325,10 @@ def test_a_broken_template_is_our_error_and_nothing_is_written(plans: Plans, tmp
     (template / "copier.yml").write_text("_subdirectory: template\n_envops: {undefined: jinja2.StrictUndefined}\n")
     (template / "template/harness_config.yaml.jinja").write_text("{{ nobody }}")
     with pytest.raises(TemplateError, match="nobody"):
-        generate(load_plan(plans.write(design("sales_deck"))), str(tmp_path / "out"), template=template)
+        generate(load_plan(plans.write(design("sales_deck"))), str(tmp_path / "out"), Options(template=template))
     (template / "template/harness_config.yaml.jinja").write_text("a: [1")
     with pytest.raises(TemplateError, match="would not load"):
-        generate(load_plan(plans.write(design("sales_deck"))), str(tmp_path / "out"), template=template)
+        generate(load_plan(plans.write(design("sales_deck"))), str(tmp_path / "out"), Options(template=template))
     assert not (tmp_path / "out").exists()
 
 

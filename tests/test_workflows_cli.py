@@ -25,8 +25,9 @@ from extforge.check import load_plan
 from extforge.cli import run
 from extforge.errors import TemplateError
 from extforge.generate import check_rendered, generate
-from extforge.render import render_plan, template_folder
+from extforge.render import render_plan
 from extforge.schemas import schema_of
+from extforge.staging import staging
 from extforge_harness.workflows import load_pack, load_skill
 from extforge_harness.workflows.registry import ExtensionUnreadable, extension_of, extension_tools
 from extforge_verifiers.documents import read_document
@@ -364,11 +365,12 @@ def test_a_community_skill_is_copied_without_a_workflow(tmp_path: Path) -> None:
 
 def test_a_template_whose_workflow_does_not_load_is_refused(tmp_path: Path) -> None:
     plan = load_plan(Plans(tmp_path).write(design("brand_voice", components=["skill"])))
-    files = render_plan(plan.blueprints, template_folder())
-    path = next(path for path in files if path.endswith("skill.yaml"))
-    files[path] += b"stpes: []\n"
-    with pytest.raises(TemplateError, match="stpes"):
-        check_rendered(plan.blueprints, files, [])
+    with staging() as staged:
+        render_plan(plan.blueprints, staged)
+        path = next(path for path in staged.files if path.endswith("skill.yaml"))
+        staged.write(path, staged.read(path) + b"stpes: []\n")
+        with pytest.raises(TemplateError, match="stpes"):
+            check_rendered(plan.blueprints, staged, [])
 
 
 # --------------------------------------------------------------------------- schema and registry

@@ -6,13 +6,14 @@ SKILL.md, and its name is the folder's, because that is what openJiuwen goes by.
 
 from __future__ import annotations
 
+import codecs
 import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from extforge_verifiers.documents import read_text
 from extforge_verifiers.errors import DocumentError
-from extforge_verifiers.findings import Finding, Severity, Where
+from extforge_verifiers.findings import Finding, Where
 from extforge_verifiers.frontmatter import NAME, check_skill
 from extforge_verifiers.hostnames import HIDDEN_SKILL_FOLDERS
 
@@ -30,10 +31,11 @@ _SKIPPED = frozenset((".git", "__pycache__", ".venv", *HIDDEN_SKILL_FOLDERS))
 
 @dataclass(slots=True)
 class Collection:
-    """The skills found in the folders: name -> path; and names that stand twice."""
+    """The skills found in the folders: name -> path; names that stand twice; and what was passed over, with why."""
 
     skills: dict[str, str] = field(default_factory=dict)
     twice: dict[str, list[str]] = field(default_factory=dict)
+    passed_over: dict[str, str] = field(default_factory=dict)
 
 
 def read_collection(folders: tuple[str, ...]) -> Collection:
@@ -43,18 +45,50 @@ def read_collection(folders: tuple[str, ...]) -> Collection:
         OSError: when a folder cannot be read.
     """
     collection = Collection()
+    seen: set[str] = set()
     for top in folders:
         os.scandir(top).close()  # os.walk would pass over a missing folder in silence
-        for folder, below, names in os.walk(top):
-            below[:] = sorted(name for name in below if name not in _SKIPPED and not name.startswith("."))
-            if "SKILL.md" not in names:
-                continue
-            below.clear()  # the host stops at the first SKILL.md of a branch
-            name = os.path.basename(os.path.abspath(folder))
-            if name in collection.skills:
-                collection.twice.setdefault(name, [collection.skills[name]]).append(folder)
-            collection.skills.setdefault(name, folder)
+        _walk(top, os.path.realpath(top), collection, seen)
     return collection
+
+
+def _walk(top: str, root: str, collection: Collection, seen: set[str]) -> None:
+    for folder, below, names in os.walk(top, followlinks=True):
+        real = os.path.realpath(folder)
+        if real in seen:  # the same folder twice, or a link that leads back
+            below.clear()
+            continue
+        seen.add(real)
+        name = os.path.basename(os.path.abspath(folder))
+        if not _lies_in(real, root):
+            collection.passed_over[name] = f"{folder} is a link that leads out of {top}"
+            below.clear()
+            continue
+        for hidden in (entry for entry in below if entry in _SKIPPED or entry.startswith(".")):
+            _note(os.path.join(folder, hidden), "lies in a folder that the host never scans; name it", collection)
+        below[:] = sorted(entry for entry in below if entry not in _SKIPPED and not entry.startswith("."))
+        if "SKILL.md" not in names:
+            if "skill.md" in (entry.lower() for entry in names):
+                collection.passed_over.setdefault(name, f"{folder} has no SKILL.md, which must be written in capitals")
+            continue
+        if folder != top:  # the host passes over a SKILL.md at the top, and stops at the first one of a branch
+            for entry in below:
+                _note(os.path.join(folder, entry), f"lies inside the skill {name!r}; name its folder", collection)
+            below.clear()
+        if name in collection.skills:
+            collection.twice.setdefault(name, [collection.skills[name]]).append(folder)
+        collection.skills.setdefault(name, folder)
+
+
+def _note(folder: str, why: str, collection: Collection) -> None:
+    """Remember the skills below a folder that is not looked into, to be able to say why."""
+    for place, _, names in os.walk(folder):
+        if "SKILL.md" in names:
+            collection.passed_over.setdefault(os.path.basename(place), f"{place} {why} with --skills-from")
+
+
+def _lies_in(path: str, root: str) -> bool:
+    return path == root or path.startswith(os.path.join(root, ""))
 
 
 def check_skill_source(collection: Collection, name: str) -> Iterator[Finding]:
@@ -62,10 +96,16 @@ def check_skill_source(collection: Collection, name: str) -> Iterator[Finding]:
     if name in collection.twice:
         paths = ", ".join(collection.twice[name])
         words = f"{len(collection.twice[name])} community skills are named {name!r}: {paths}"
-        yield Finding("plan-skill-source-missing", words, fix="name the folder of the one that is meant")
+        yield Finding(
+            "plan-skill-source-missing",
+            words,
+            fix="pass the folder of the one that is meant to --skills-from, and not the others",
+        )
         return
     if name not in collection.skills:
         words = f"there is no community skill {name!r} in the folders of --skills-from"
+        if name in collection.passed_over:
+            words += f": {collection.passed_over[name]}"
         yield Finding("plan-skill-source-missing", words)
         return
     if not NAME.fullmatch(name):
@@ -74,14 +114,15 @@ def check_skill_source(collection: Collection, name: str) -> Iterator[Finding]:
     path = os.path.join(collection.skills[name], "SKILL.md")
     try:
         with open(path, "rb") as stream:
-            text = read_text(stream.read(), path)
+            data = stream.read()
+        text = "\ufeff" * data.startswith(codecs.BOM_UTF8) + read_text(data, path)  # the host does not strip it
     except DocumentError as exc:
         yield from exc.findings
         return
     except OSError as exc:
         yield Finding("extension-unreadable", f"{path}: {exc.strerror}", where=Where(path))
         return
-    yield from (f for f in check_skill(text, path, name) if f.severity is Severity.ERROR)
+    yield from check_skill(text, path, name)
     yield from _check_files(collection.skills[name])
 
 
@@ -91,7 +132,7 @@ def _check_files(folder: str) -> Iterator[Finding]:
     for path in _files(folder):
         where = Where(path)
         real = os.path.realpath(path)
-        if not real.startswith(os.path.join(root, "")):
+        if not _lies_in(real, root):
             words = f"{os.path.relpath(path, folder)} is a link that leads out of the skill"
             yield Finding("extension-path-escapes", words, where=where)
             continue
@@ -111,10 +152,11 @@ def _files(folder: str) -> Iterator[str]:
         yield from (os.path.join(place, name) for name in sorted(names))
 
 
-def read_skill_files(folder: str) -> dict[str, bytes]:
-    """Return the files of a checked skill: path below it -> bytes."""
+def read_skill_files(folder: str) -> dict[str, tuple[bytes, bool]]:
+    """Return the files of a checked skill: path below it -> bytes, and whether they may be executed."""
     found = {}
     for path in _files(folder):
         with open(path, "rb") as stream:
-            found[os.path.relpath(path, folder).replace(os.sep, "/")] = stream.read()
+            executable = bool(os.fstat(stream.fileno()).st_mode & 0o100)
+            found[os.path.relpath(path, folder).replace(os.sep, "/")] = (stream.read(), executable)
     return found

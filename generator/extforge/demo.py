@@ -60,7 +60,7 @@ def run_demo(*, folder: str | None, host: bool, tell: Callable[[str], None]) -> 
     plan = load_plan(str(shipped(DEMO_PLAN)))
     step(f"plan: {len(plan.blueprints)} designs, {len(plan.findings)} warnings")
     made = generate(plan, target)
-    step(f"generated {len(made.changes.create)} files in {len(made.roots)} extensions")
+    step(f"generated {len(made.changes.writes)} files in {len(made.roots)} extensions")
     reports = [verify_extension(os.path.join(target, root)) for root in made.roots]
     step(f"read every tree: {sum(r.verdict is Verdict.PASS for r in reports)} of {len(reports)} would load")
     work = os.path.join(target, "files")

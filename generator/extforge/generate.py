@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from extforge.apply import Changes, apply_changes, classify
 from extforge.check import CheckedPlan, Installed
 from extforge.community import read_skill_files
 from extforge.errors import TargetError, TemplateError
+from extforge.reading import STDIN_LABEL
 from extforge.render import render_plan
+from extforge.repository import REPOSITORY_FILES, repository_files
+from extforge.staging import staging
+from extforge.target.changes import Changes, Scope, classify
+from extforge.target.diff import render_diff
+from extforge.target.journal import apply_changes, exclusive, is_interrupted, recover
+from extforge.target.lock import read_lock
 from extforge_harness.workflows.errors import SkillInvalid
 from extforge_harness.workflows.pack import load_skill
 from extforge_verifiers.documents import read_document
@@ -22,12 +27,11 @@ from extforge_verifiers.findings import Finding, Severity
 from extforge_verifiers.subjects import is_extension
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from extforge.community import Collection
     from extforge.derive import Blueprint
+    from extforge.staging import Staged
 
-__all__ = ["Generated", "existing_extensions", "generate"]
+__all__ = ["Generated", "Options", "existing_extensions", "generate"]
 
 
 @dataclass(slots=True)
@@ -38,6 +42,8 @@ class Generated:
     changes: Changes
     blueprints: list[Blueprint] = field(default_factory=list)
     applied: bool = False
+    recovered: bool = False  # a run that was killed has been finished first
+    diff: str = ""
 
     @property
     def roots(self) -> list[str]:
@@ -75,35 +81,87 @@ def existing_extensions(target: str) -> dict[str, Installed]:
     return found
 
 
-def generate(
-    plan: CheckedPlan, into: str, *, only: str | None = None, dry_run: bool = False, template: Path | None = None
-) -> Generated:
-    """Render the plan's extensions and write them below `into`.
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to generate.
+
+    Attributes:
+        only: the one extension to generate, with the constraints it depends on.
+        dry_run: say what would happen, and change nothing.
+        diff: also say what would change inside the files.
+        force: paths below the target that are overwritten whatever is there.
+        conflicts: what becomes of a place that a person and we changed: `refuse` (nothing is changed anywhere),
+            `inline` (markers), `mine` or `generated`.
+        template: a template folder instead of the packaged one.
+        repo: also make a repository round the trees; once made, it is kept up to date.
+    """
+
+    only: str | None = None
+    dry_run: bool = False
+    diff: bool = False
+    force: frozenset[str] = frozenset()
+    conflicts: str = "refuse"
+    template: Path | None = None
+    repo: bool = False
+
+
+def generate(plan: CheckedPlan, into: str, options: Options | None = None) -> Generated:
+    """Render the plan's extensions, and make the target what they say: create, update, merge, delete.
 
     Args:
         plan: a plan without errors.
         into: the folder that `openjiuwen/extensions/harness/` is made in.
-        only: the one extension to generate, with the constraints it depends on.
-        dry_run: say what would happen, and change nothing.
-        template: a template folder instead of the packaged one.
+        options: how.
 
     Raises:
         TargetError: when the target cannot take the files; nothing was changed.
         TemplateError: when the templates do not render, or render something the host would not load.
     """
+    options = options or Options()
     target = Path(into)
-    blueprints = _chosen(plan, only)
+    blueprints = _chosen(plan, options.only)
     _need_skills(blueprints, plan)
-    files = render_plan(blueprints, template)
-    files.update(_community_files(blueprints, plan.collection))
-    check_rendered(blueprints, files, _beside(into))
-    changes = classify(target, files)
-    result = Generated(target, changes, blueprints)
-    if changes.foreign or dry_run:
-        return result
-    apply_changes(target, files, changes)
-    result.applied = True
+    with staging() as staged:
+        render_plan(blueprints, staged, options.template)
+        _stage_community(blueprints, plan.collection, staged)
+        check_rendered(blueprints, staged, list(existing_extensions(into)))
+        if options.repo or (options.only is None and set(REPOSITORY_FILES) & set(read_lock(target).files)):
+            for path, data in repository_files(plan.blueprints, plan.package_name, _name_of(plan.label)).items():
+                staged.write(path, data)
+        scope = Scope(
+            plan=_name_of(plan.label),
+            roots={b.name: _record(b, plan.label) for b in blueprints},
+            whole_plan=options.only is None,
+            force=options.force,
+            optional=frozenset(REPOSITORY_FILES),
+            conflicts=options.conflicts,
+        )
+        result = Generated(target, Changes(), blueprints)
+        if options.dry_run and not is_interrupted(target):
+            _classify(result, staged, scope, options)
+            return result
+        with exclusive(target):
+            result.recovered = recover(target)
+            _classify(result, staged, scope, options)
+            if not (result.changes.blocked or options.dry_run):
+                apply_changes(target, staged, result.changes)
+                result.applied = True
     return result
+
+
+def _classify(result: Generated, staged: Staged, scope: Scope, options: Options) -> None:
+    result.changes = classify(result.target, staged, read_lock(result.target), scope)
+    if options.diff:
+        result.diff = render_diff(result.target, staged, result.changes)
+
+
+def _name_of(label: str) -> str:
+    """Return how the lock calls a plan: by its file name, the same wherever it lies.  Standard input has none."""
+    return "" if label == STDIN_LABEL else os.path.basename(os.path.realpath(label))
+
+
+def _record(blueprint: Blueprint, label: str) -> dict[str, str]:
+    return {"root": blueprint.root, "gap": blueprint.design.gap_id, "plan": _name_of(label)}
 
 
 def _need_skills(blueprints: list[Blueprint], plan: CheckedPlan) -> None:
@@ -113,19 +171,13 @@ def _need_skills(blueprints: list[Blueprint], plan: CheckedPlan) -> None:
         raise TargetError(words)
 
 
-def _community_files(blueprints: list[Blueprint], collection: Collection | None) -> dict[str, bytes]:
-    """Return the files of the community skills, as they are."""
-    found: dict[str, bytes] = {}
+def _stage_community(blueprints: list[Blueprint], collection: Collection | None, staged: Staged) -> None:
+    """Put the community skills into the trees, as they are."""
     for blueprint in blueprints:
         for skill in blueprint.skills:
             if skill.source and collection is not None:
-                for path, data in read_skill_files(collection.skills[skill.source]).items():
-                    found[f"{blueprint.root}/skills/{skill.name}/{path}"] = data
-    return found
-
-
-def _beside(into: str) -> list[str]:
-    return list(existing_extensions(into))
+                for path, (data, executable) in read_skill_files(collection.skills[skill.source]).items():
+                    staged.write(f"{blueprint.root}/skills/{skill.name}/{path}", data, executable=executable)
 
 
 def _chosen(plan: CheckedPlan, only: str | None) -> list[Blueprint]:
@@ -145,46 +197,38 @@ def _chosen(plan: CheckedPlan, only: str | None) -> list[Blueprint]:
     return [blueprint for blueprint in plan.blueprints if blueprint.name in wanted]
 
 
-def check_rendered(blueprints: list[Blueprint], files: Mapping[str, bytes], beside: list[str]) -> None:
+def check_rendered(blueprints: list[Blueprint], staged: Staged, beside: list[str]) -> None:
     """Look at what was rendered as `extforge verify` would; a finding here is a mistake in the template.
 
     Raises:
         TemplateError: with every error found.
     """
     errors: list[Finding] = []
-    with tempfile.TemporaryDirectory(prefix="extforge-check-") as folder:
-        for path, data in files.items():
-            full = os.path.join(folder, *path.split("/"))
-            os.makedirs(os.path.dirname(full), exist_ok=True)
-            with open(full, "wb") as stream:
-                stream.write(data)
-        planned = {blueprint.name for blueprint in blueprints} | set(beside)
-        for blueprint in blueprints:
-            root = os.path.join(folder, *blueprint.root.split("/"))
-            report = verify_extension(root)
-            errors += _check_skills(root, blueprint)
-            errors += [
-                finding
-                for finding in report.findings
-                if finding.severity is Severity.ERROR and not _is_known(finding, planned)
-            ]
+    for blueprint in blueprints:
+        report = verify_extension(str(staged.folder / blueprint.root))
+        errors += _check_skills(staged.folder / blueprint.root, blueprint)
+        errors += [
+            finding
+            for finding in report.findings
+            if finding.severity is Severity.ERROR and not _is_known(finding, beside)
+        ]
     if errors:
-        lines = "; ".join(f"{f.where}: {f.message}".replace(folder, "").lstrip("/") for f in errors[:5])
+        lines = "; ".join(f"{f.where}: {f.message}".replace(str(staged.folder), "").lstrip("/") for f in errors[:5])
         raise TemplateError(f"the template renders what the host would not load: {lines}")
 
 
-def _check_skills(root: str, blueprint: Blueprint) -> list[Finding]:
+def _check_skills(root: Path, blueprint: Blueprint) -> list[Finding]:
     """Load each generated skill as a run of it would."""
     errors: list[Finding] = []
     for skill in blueprint.skills:
         if not skill.source:
             try:
-                load_skill(os.path.join(root, "skills", skill.name))
+                load_skill(root / "skills" / skill.name)
             except SkillInvalid as exc:
                 errors += exc.findings
     return errors
 
 
-def _is_known(finding: Finding, planned: set[str]) -> bool:
-    """A constraint that is in the plan or the target, but not beside this tree in the check folder."""
-    return finding.code == "extension-constraint-missing" and any(f"{name!r}" in finding.message for name in planned)
+def _is_known(finding: Finding, beside: list[str]) -> bool:
+    """A constraint that is in the target already."""
+    return finding.code == "extension-constraint-missing" and any(f"{name!r}" in finding.message for name in beside)

@@ -21,12 +21,14 @@ from extforge_verifiers.findings import Finding, Where
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Entry", "Source", "read_plan"]
+__all__ = ["STDIN_LABEL", "Entry", "Source", "read_plan"]
 
 _NAME_KEY = re.compile(r"""["']?extension_name["']?\s*:""")
 _QUOTED_NAME_KEY = re.compile(r'"extension_name"\s*:')
 _FENCE = re.compile(r"^[ \t]*```[ \t]*([A-Za-z0-9]*)[^\n]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
 _HAS_FENCE = re.compile(r"^[ \t]*```", re.MULTILINE)
+
+STDIN_LABEL = "<stdin>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ def read_plan(source: str) -> Source:
     Raises:
         PlanError: when there is nothing to read, or some of it cannot be read; with every problem.
     """
-    result = Source(label="<stdin>" if source == "-" else source)
+    result = Source(label=STDIN_LABEL if source == "-" else source)
     for label, data in _load(source):
         try:
             _collect(result, read_text(data, label), label)

@@ -1,15 +1,7 @@
-"""From blueprints to files: Copier renders the templates, with data that is already safe.
-
-Measured on Copier 9.19: it half-writes into existing folders on an error, reads the user's settings file and
-changes the working directory of the process.  So every design is rendered into a fresh folder of its own, with
-settings of ours, before anything touches the target.
-"""
+"""From blueprints to files: Copier renders the templates, with data that is already safe."""
 
 from __future__ import annotations
 
-import os
-import tempfile
-from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 from extforge import __version__
 from extforge.acceptance import acceptance_text
 from extforge.bundle import BUNDLED_FORMATS, bundle
-from extforge.errors import TemplateError
+from extforge.copying import Copier
 from extforge.rules import MODULE_PREFIX
 from extforge.serialise import json_text, manifest_text
 from extforge.skills import skill_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from extforge.derive import Blueprint, Rail, Tool
+    from extforge.staging import Staged
 
-__all__ = ["render_design", "render_plan", "template_folder"]
+__all__ = ["render_plan", "requirements_of", "template_folder"]
 
 _REQUIREMENTS = {
     "pptx": ("lxml>=4.9", "python-pptx>=1.0"),
@@ -43,71 +36,23 @@ def template_folder(name: str = "extension") -> Path:
     return Path(str(files("extforge_templates").joinpath(name)))
 
 
-def render_plan(blueprints: list[Blueprint], template: Path | None = None) -> dict[str, bytes]:
-    """Return every file of the plan: path relative to the target -> bytes.
+def render_plan(blueprints: list[Blueprint], staged: Staged, template: Path | None = None) -> None:
+    """Render every file of the plan into `staged`, by its path relative to the target.
 
     Args:
         blueprints: the designs, in generation order.
+        staged: an empty tree.
         template: a template folder; default: the packaged `extension`.
 
     Raises:
         TemplateError: when a template does not render.
     """
     formats = {t.name: t.format for b in blueprints for t in b.tools if t.format}
-    found: dict[str, bytes] = {}
+    copier = Copier(template or template_folder())
     for blueprint in blueprints:
-        tree = render_design(blueprint, template or template_folder(), formats)
-        found.update({f"{blueprint.root}/{path}": data for path, data in tree.items()})
-        text = acceptance_text(blueprint, formats)
-        found[f"acceptance/{blueprint.name}.yaml"] = text.encode("utf-8")
-    return found
-
-
-def render_design(blueprint: Blueprint, template: Path, formats: Mapping[str, str]) -> dict[str, bytes]:
-    """Return the files of one extension: path relative to its root -> bytes."""
-    context = build_context(blueprint, formats)
-    with tempfile.TemporaryDirectory(prefix="extforge-") as folder:
-        # Copier and we both follow symlinks of the system's temporary folder; resolve it once.
-        target = Path(folder).resolve() / "tree"
-        _copy(template, target, context)
-        return {
-            path.relative_to(target).as_posix(): path.read_bytes()
-            for path in sorted(target.rglob("*"))
-            if path.is_file() and not path.is_symlink()
-        }
-
-
-@contextmanager
-def _quiet_copier() -> Iterator[None]:
-    """Run Copier without the user's settings, and come back to the same working directory."""
-    before = os.environ.get("COPIER_SETTINGS_PATH")
-    here = os.getcwd()
-    with tempfile.NamedTemporaryFile("w", suffix=".yml", encoding="utf-8") as settings:
-        settings.write("{}\n")
-        settings.flush()
-        os.environ["COPIER_SETTINGS_PATH"] = settings.name
-        try:
-            yield
-        finally:
-            os.chdir(here)
-            if before is None:
-                del os.environ["COPIER_SETTINGS_PATH"]
-            else:
-                os.environ["COPIER_SETTINGS_PATH"] = before
-
-
-def _copy(template: Path, target: Path, context: dict[str, Any]) -> None:
-    import copier  # noqa: PLC0415 -- half a second that only rendering should pay
-    import jinja2  # noqa: PLC0415
-    from copier.errors import CopierError  # noqa: PLC0415
-
-    try:
-        with _quiet_copier():
-            copier.run_copy(
-                str(template), target, data=context, defaults=True, overwrite=True, quiet=True, unsafe=False
-            )
-    except (CopierError, jinja2.TemplateError, OSError, ValueError) as exc:
-        raise TemplateError(f"the template {template.name!r} does not render: {exc}") from exc
+        copier.copy(staged.folder / blueprint.root, build_context(blueprint, formats))
+        staged.add_tree(blueprint.root)
+        staged.write(f"acceptance/{blueprint.name}.yaml", acceptance_text(blueprint, formats).encode("utf-8"))
 
 
 # --------------------------------------------------------------------------- the context
@@ -121,7 +66,7 @@ def build_context(blueprint: Blueprint, formats: Mapping[str, str]) -> dict[str,
         "name": blueprint.name,
         "version": __version__,
         "manifest": manifest_text(build_manifest(blueprint)),
-        "requirements": _requirements_text(blueprint),
+        "requirements": "".join(f"{line}\n" for line in requirements_of(blueprint)),
         "packages": layout.packages,
         "tools": [_tool_context(layout, tool) for tool in blueprint.tools],
         "rails": rails,
@@ -308,7 +253,8 @@ def _resource(prefix: str, part: Tool | Rail) -> dict[str, str]:
     return {"type": "package", "module": f"{prefix}.{part.module}", "class": part.class_name}
 
 
-def _requirements_text(blueprint: Blueprint) -> str:
+def requirements_of(blueprint: Blueprint) -> list[str]:
+    """Return the third-party packages that an extension needs, as lines of requirements.txt."""
     wanted = {line for tool in blueprint.tools for line in _REQUIREMENTS.get(tool.format, ())}
     wanted |= {line.replace(" ", "") for line in blueprint.design.requirements}
-    return "".join(f"{line}\n" for line in sorted(wanted, key=str.lower))
+    return sorted(wanted, key=str.lower)

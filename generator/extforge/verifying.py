@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from extforge_verifiers.artifact import Limits
 from extforge_verifiers.checking import Requirement, parse_requirement
 from extforge_verifiers.findings import Finding, Report, Severity
-from extforge_verifiers.formats import FORMATS, format_for
+from extforge_verifiers.formats import FORMATS, find_format, foreign_formats, format_for
 from extforge_verifiers.subjects import KINDS, Subject, Walk, find_subjects
 from extforge_verifiers.verify import verify_artifact
 
@@ -30,6 +32,8 @@ class Options:
     root: str | None = None
     requirements: tuple[Requirement, ...] = ()
     keys: tuple[str, ...] = ()
+    schema: dict[str, Any] | None = None
+    fail_on: tuple[str, ...] = ()  # codes of warnings
     plan: str | None = None
     claims: bool = False
     deep: bool = False
@@ -40,9 +44,10 @@ class Options:
     jobs: int = 1
 
     @classmethod
-    def of(cls, requirements: tuple[str, ...] = (), **rest: Any) -> Options:
+    def of(cls, requirements: tuple[str, ...] = (), schema: str | None = None, **rest: Any) -> Options:
         """Return options from the command line's texts; raise ValueError for one that cannot be read."""
-        return cls(requirements=tuple(parse_requirement(text) for text in requirements), **rest)
+        bounds = tuple(parse_requirement(text) for text in requirements)
+        return cls(requirements=bounds, schema=_load_schema(schema) if schema else None, **rest)
 
 
 @dataclass(slots=True)
@@ -87,18 +92,42 @@ def verify_paths(
         outcome.reports += _absent(contracts, outcome.reports, str(options.plan))
     if options.host:
         _verify_in_host(outcome, trees, options)
-    if options.strict:
-        outcome.reports = [_strict(report) for report in outcome.reports]
+    if options.strict or options.fail_on:
+        outcome.reports = [_strict(report, options) for report in outcome.reports]
     return outcome
+
+
+def _load_schema(path: str) -> dict[str, Any]:
+    try:
+        with open(path, encoding="utf-8") as stream:
+            value = json.load(stream)
+    except (OSError, ValueError, RecursionError) as exc:
+        raise ValueError(f"--schema {path}: cannot be read: {exc}") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"--schema {path}: not a JSON Schema, which is an object")  # noqa: TRY004 -- a user's mistake
+    with contextlib.suppress(ImportError):  # the report will say what is missing
+        from jsonschema.exceptions import SchemaError  # noqa: PLC0415 -- slow to import
+        from jsonschema.validators import validator_for  # noqa: PLC0415
+
+        try:
+            validator_for(value).check_schema(value)
+        except SchemaError as exc:
+            raise ValueError(f"--schema {path}: {exc.json_path}: {exc.message}") from None
+    return value
 
 
 def _check_options(paths: tuple[str, ...], options: Options) -> None:
     if options.as_kind is not None:
-        known = (*FORMATS, *KINDS)
-        if options.as_kind not in known:
+        if options.as_kind not in KINDS and find_format(options.as_kind) is None:
+            known = (*FORMATS, *foreign_formats()[0], *KINDS)
             raise ValueError(f"--as {options.as_kind}: unknown; known: {', '.join(known)}")
         if len(paths) != 1:
             raise ValueError("--as speaks of one PATH")
+    if options.fail_on:
+        from extforge.explaining import describe  # noqa: PLC0415 -- reads a file
+
+        if unknown := [code for code in options.fail_on if not describe(code)]:
+            raise ValueError(f"--fail-on {unknown[0]}: no such code; docs/codes.md lists them")
     if options.python and not options.host:
         raise ValueError("--python is for --host")
 
@@ -183,14 +212,22 @@ def _verify(subject: Subject, options: Options, contracts: list[Contract]) -> Re
             records, root=root, said=options.claims, contracts=contracts, limits=limits, deep=options.deep
         )
         return replace(report, path=subject.path)
-    form = options.as_kind if options.as_kind in FORMATS else None
+    form = options.as_kind if options.as_kind not in KINDS else None
     requirements, keys = options.requirements, options.keys
-    row = FORMATS[form] if form else format_for(subject.path)
+    row = find_format(form) if form else format_for(subject.path)
     # Several tools may promise one format; which of them made a file, a file alone does not say.
     promised = [c for c in contracts if row is not None and c.format == row.name]
     if len(promised) == 1:
         requirements, keys = (*requirements, *promised[0].requirements), (*keys, *promised[0].keys)
-    return verify_artifact(subject.path, form, requirements=requirements, keys=keys, limits=limits, deep=options.deep)
+    return verify_artifact(
+        subject.path,
+        form,
+        requirements=requirements,
+        keys=keys,
+        schema=options.schema,
+        limits=limits,
+        deep=options.deep,
+    )
 
 
 def _verify_result(path: str, options: Options) -> Report:
@@ -205,7 +242,13 @@ def _verify_result(path: str, options: Options) -> Report:
         return Report(path, "result", checked=("exists",), findings=(finding,))
     root = options.root or os.path.dirname(os.path.abspath(path))
     return verify_result(
-        text, root=root, requirements=options.requirements, keys=options.keys, label=path, deep=options.deep
+        text,
+        root=root,
+        requirements=options.requirements,
+        keys=options.keys,
+        schema=options.schema,
+        label=path,
+        deep=options.deep,
     )
 
 
@@ -233,8 +276,11 @@ def _merge(static: Report, host: Report) -> Report:
     )
 
 
-def _strict(report: Report) -> Report:
+def _strict(report: Report, options: Options) -> Report:
     findings = tuple(
-        replace(f, severity=Severity.ERROR) if f.severity is Severity.WARNING else f for f in report.findings
+        replace(f, severity=Severity.ERROR)
+        if f.severity is Severity.WARNING and (options.strict or f.code in options.fail_on)
+        else f
+        for f in report.findings
     )
     return replace(report, findings=findings)

@@ -95,10 +95,10 @@ class Archive:
                 "zip-prefix", f"{prefix:,} bytes stand before the archive", offset=0
             )
         total = sum(info.file_size for info in self.infos)
-        if total > limits.inflated:
+        if total > self.artifact.allowance:
             yield invalid(
                 "zip-bomb",
-                f"the members inflate to {total:,} bytes; the limit is {limits.inflated:,}",
+                f"the members inflate to {total:,} bytes; the limit is {self.artifact.allowance:,}",
             )
         seen: dict[str, str] = {}
         twice = len(self.names) < len(self.infos)

@@ -102,6 +102,11 @@ class Artifact:
         """The file name's suffix in lower case, with its dot; empty when there is none."""
         return os.path.splitext(self.path)[1].lower()
 
+    @property
+    def allowance(self) -> int:
+        """Bytes that its parts may inflate to: the limit, and in a large file some times its own size."""
+        return max(self.limits.inflated, 4 * self.size)
+
     def read_at(self, offset: int, count: int) -> bytes:
         """Return up to `count` bytes from `offset`."""
         if (
@@ -130,9 +135,7 @@ class Artifact:
     def spend(self, count: int) -> None:
         """Count `count` inflated bytes; raise `BudgetExceeded` past the byte budget or the deadline."""
         self._spent += count
-        if self._spent > self.limits.inflated:
-            raise BudgetExceeded(
-                f"inflates to more than {self.limits.inflated:,} bytes"
-            )
+        if self._spent > self.allowance:
+            raise BudgetExceeded(f"inflates to more than {self.allowance:,} bytes")
         if time.monotonic() > self._deadline:
             raise BudgetExceeded(f"took longer than {self.limits.seconds:g} seconds")

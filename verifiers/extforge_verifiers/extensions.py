@@ -12,6 +12,7 @@ import os
 import posixpath
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from extforge_verifiers.documents import Document, read_document, read_text
@@ -725,6 +726,12 @@ def _check_files(tree: Tree) -> None:
             _check_secrets(tree, name)
 
 
+@lru_cache(maxsize=64)  # the extensions of a plan share most of their modules
+def _find_secret(text: str) -> tuple[int, str] | None:
+    match = _SECRETS.search(text)
+    return (match.start(), match[0][:4]) if match else None
+
+
 def _check_secrets(tree: Tree, name: str) -> None:
     if _escapes(tree, name):
         return
@@ -733,9 +740,10 @@ def _check_secrets(tree: Tree, name: str) -> None:
             text = stream.read(1 << 20)
     except OSError:
         return
-    if match := _SECRETS.search(text):
-        line = text.count("\n", 0, match.start()) + 1
-        words = f"{name} holds what looks like a secret ({match[0][:4]}...)"
+    if found := _find_secret(text):
+        start, begins = found
+        line = text.count("\n", 0, start) + 1
+        words = f"{name} holds what looks like a secret ({begins}...)"
         tree.report(
             "extension-secret",
             words,

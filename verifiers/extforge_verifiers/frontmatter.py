@@ -1,11 +1,12 @@
 """The front matter of SKILL.md: YAML between two lines of `---`, where people trip over YAML.
 
-openJiuwen reads the description from it and takes the skill's name from the folder; its static check splits the
-file at the first `---` anywhere, even inside a value.
+openJiuwen reads the description from it and takes the skill's name from the folder; it splits the file at the first
+two `---` anywhere, even inside a value, and reads YAML 1.1, where `yes` is no text.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["Skill", "check_skill", "read_skill"]
 
 _FENCE = re.compile(r"^---[ \t]*$", re.MULTILINE)
-_UNQUOTED_COLON = re.compile(r"^([A-Za-z_][\w-]*): (?![\"'|>\[{&*!])(.*: .*)$")
-_BRACES = re.compile(r"\{\{.*?\}\}|<[A-Za-z][\w -]*>|\bTODO\b")
+_ENTRY = re.compile(r"([A-Za-z_][\w-]*):[ \t]+(\S.*)")
+# "To do" only where it opens the text: there are skills about such comments.
+_BRACES = re.compile(r"\{\{.*?\}\}|<[A-Za-z][\w -]*>|^\W{0,3}TODO\b")
 NAME = re.compile(
     r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
 )  # what the host's skill installer takes
@@ -29,6 +31,7 @@ LONGEST_DESCRIPTION = (
     1024  # characters; agentskills and Claude cut or refuse longer ones
 )
 _INVALID = "skill_manifest_invalid"
+_NAMES = "use letters, digits, '.', '_' and '-', and begin with a letter or digit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ def read_skill(text: str, path: str) -> Skill:
     """
     if not text.startswith("---"):
         start = text.lstrip("\ufeff \t\r\n")
-        fix = "start the file with a line of three dashes"
+        fix = "start the file with the lines '---', 'name: ...', 'description: ...' and '---'"
         words = (
             "there is no front matter"
             if not start.startswith("---")
@@ -82,26 +85,56 @@ def read_skill(text: str, path: str) -> Skill:
 
 def _explain(block: str, path: str, finding: Finding) -> Finding:
     """Say what people usually did when YAML stopped here."""
-    code, fix = "skill-front-matter-yaml", finding.fix
-    where = finding.where
-    for number, line in enumerate(block.splitlines(), 2):
-        if match := _UNQUOTED_COLON.match(line):
-            fix = f'quote the value: {match[1]}: "{match[2]}"'
-            where = Where(
-                path, line=number, column=line.index(": ", len(match[1]) + 1) + 1
-            )
-            break
+    fix, where = finding.fix, finding.where
+    lines = block.splitlines()
+    for number, line in enumerate(lines, 2):
         if line.startswith("\t"):
             fix = "indent with spaces; YAML does not allow tabs"
             where = Where(path, line=number, column=1)
             break
+    else:
+        for number in _suspects(lines, (finding.where.line or 2) - 2):
+            key, value = _ENTRY.fullmatch(lines[number]).groups()  # type: ignore[union-attr]
+            quoted = f"{key}: {_quote(value)}"
+            if _loads("\n".join([*lines[:number], quoted, *lines[number + 1 :]])):
+                fix = f"quote the value: {quoted}"
+                colon = value.find(": ")
+                column = len(lines[number]) - len(value) + max(colon, 0) + 1
+                where = Where(path, line=number + 2, column=column)
+                break
     return Finding(
-        code,
+        "skill-front-matter-yaml",
         f"the front matter is not YAML: {finding.message}",
         where=where,
         fix=fix,
         failure_id=_INVALID,
     )
+
+
+def _suspects(lines: list[str], stopped: int) -> list[int]:
+    """Return the entries that are no YAML even alone, the ones nearest to where the parser stopped first."""
+    found = [
+        number
+        for number, line in enumerate(lines)
+        if _ENTRY.fullmatch(line) and not _loads(line)
+    ]
+    return sorted(found, key=lambda number: abs(number - stopped))[:10]
+
+
+def _quote(value: str) -> str:
+    """Return a value as YAML in double quotes; quotes around it that did not hold are taken off first."""
+    bare = value.strip()
+    if len(bare) > 1 and bare[0] == bare[-1] and bare[0] in "\"'":
+        bare = bare[1:-1]
+    return json.dumps(bare.replace('\\"', '"'), ensure_ascii=False)
+
+
+def _loads(block: str) -> bool:
+    try:
+        parse_yaml(block, "")
+    except DocumentError:
+        return False
+    return True
 
 
 def check_skill(text: str, path: str, folder: str) -> Iterator[Finding]:
@@ -126,8 +159,9 @@ def check_skill(text: str, path: str, folder: str) -> Iterator[Finding]:
         yield _finding("skill-front-matter-yaml", words, Where(path, line=2))
         return
     yield from _check_name(skill, value, folder)
-    yield from _check_description(skill, value)
-    yield from _check_dashes(skill, text)
+    text = text.replace("\r\n", "\n")
+    yield from _check_description(skill, value, text)
+    yield from _check_host_reading(skill, value, text)
     if not skill.body.strip():
         words = "there is nothing below the front matter"
         yield Finding(
@@ -149,9 +183,7 @@ def _check_name(skill: Skill, value: dict[str, Any], folder: str) -> Iterator[Fi
         yield _finding("skill-name-type", words, where, f'quote it: name: "{name}"')
     elif not NAME.fullmatch(name):
         words = f"{name!r} cannot name a skill"
-        yield _finding(
-            "skill-name-invalid", words, where, "use letters, digits, '.', '_' and '-'"
-        )
+        yield _finding("skill-name-invalid", words, where, _NAMES)
     elif name != folder:
         words = f"the name is {name!r}, but the folder is {folder!r}, and the host goes by the folder"
         yield Finding(
@@ -159,10 +191,14 @@ def _check_name(skill: Skill, value: dict[str, Any], folder: str) -> Iterator[Fi
         )
 
 
-def _check_description(skill: Skill, value: dict[str, Any]) -> Iterator[Finding]:
+def _check_description(
+    skill: Skill, value: dict[str, Any], text: str
+) -> Iterator[Finding]:
     description = value.get("description")
     where = skill.document.where(("description",))
-    if description is None or description == "":
+    if description is None or (
+        isinstance(description, str) and not description.strip()
+    ):
         words = "the front matter has no description; the model would only see where the skill lies"
         yield _finding(
             "skill-description-missing",
@@ -170,28 +206,52 @@ def _check_description(skill: Skill, value: dict[str, Any]) -> Iterator[Finding]
             where,
             "say what it knows and when to use it",
         )
-    elif not isinstance(description, str):
+        return
+    if not isinstance(description, str):
         words = f"the description is {type(description).__name__}, not a text"
         yield _finding("skill-description-type", words, where, "put it in quotes")
-    elif match := _BRACES.search(description):
-        words = f"the description still has a placeholder: {match[0]!r}"
-        yield Finding("skill-placeholder", words, Severity.WARNING, where)
-    elif len(description) > LONGEST_DESCRIPTION:
+        return
+    if match := _BRACES.search(description):
+        words = f"{match[0]!r} in the description reads as a placeholder or a tag"
+        fix = "say what is meant; skill formats allow no tags in descriptions"
+        yield Finding("skill-placeholder", words, Severity.WARNING, where, fix)
+    if len(description) > LONGEST_DESCRIPTION:
         words = f"the description has {len(description)} characters; {LONGEST_DESCRIPTION} is the common limit"
         yield Finding("skill-description-long", words, Severity.WARNING, where)
+    line = text.split("\n")[where.line - 1] if where.line else ""
+    entry = _ENTRY.fullmatch(line)
+    if entry and entry[2][0] not in "\"'|>" and " #" in entry[2]:
+        words = "what follows ' #' in the description is a comment, and lost"
+        fix = f"quote the value: description: {_quote(entry[2])}"
+        yield Finding("skill-description-comment", words, Severity.WARNING, where, fix)
 
 
-def _check_dashes(skill: Skill, text: str) -> Iterator[Finding]:
-    """The host's static check cuts the front matter at the second `---`, wherever it stands."""
-    raw = text.replace("\r\n", "\n").splitlines()[1 : skill.body_line - 2]
-    for number, line in enumerate(raw, 2):
-        if "---" in line and line.strip() != "---":
-            words = "'---' inside the front matter, where openJiuwen's own check cuts the file"
-            fix = r'write it as "\x2d--" inside double quotes'
-            yield Finding(
-                "skill-dashes",
-                words,
-                Severity.WARNING,
-                Where(skill.document.source, line=number),
-                fix,
-            )
+def _check_host_reading(
+    skill: Skill, value: dict[str, Any], text: str
+) -> Iterator[Finding]:
+    """OpenJiuwen cuts at the second `---`, wherever it stands, and reads the rest as YAML 1.1 of 2005."""
+    import yaml  # noqa: PLC0415 -- slow to import
+
+    parts = text.split("---", 2)
+    cut = text.count("\n", 0, len(text) - len(parts[2])) + 1
+    where = Where(skill.document.source, line=cut)
+    early = cut < skill.body_line - 1
+    try:
+        seen = yaml.safe_load(parts[1]) or {}
+    except (yaml.YAMLError, ValueError, RecursionError):
+        seen = None
+    if early:
+        words = "'---' inside the front matter, where openJiuwen cuts the file"
+        fix = r'write it as "\x2d--" inside double quotes, or leave it out of comments'
+        lost = not isinstance(seen, dict) or not {"name", "description"} <= seen.keys()
+        severity = Severity.ERROR if lost else Severity.WARNING
+        failure = _INVALID if lost else None
+        yield Finding("skill-dashes", words, severity, where, fix, failure)
+    if not isinstance(seen, dict):
+        return
+    for key in ("name", "description"):
+        if isinstance(value.get(key), str) and not isinstance(seen.get(key, ""), str):
+            words = f"openJiuwen reads the {key} {value[key]!r} as {seen[key]!r}, which is not a text"
+            fix = f"quote it: {key}: {_quote(value[key])}"
+            where = skill.document.where((key,))
+            yield _finding(f"skill-{key}-type", words, where, fix)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from extforge_verifiers.errors import VerifierError
 from extforge_verifiers.findings import Finding, Severity, Where
@@ -70,23 +70,34 @@ def recognise_record(path: str) -> str | None:
         return None
     try:
         with open(path, "rb") as stream:
-            head = stream.read(_PEEK)
-            if suffix == ".json" and len(head) == _PEEK:
-                head += stream.read(_LIMIT)
-    except OSError:
-        return None
-    if not any(hint in head for hint in _HINTS):
-        return None
-    if suffix != ".json":
-        head = next((line for line in head.splitlines() if line.strip()), b"")
-    try:
+            if suffix == ".json":
+                if os.fstat(stream.fileno()).st_size > _LIMIT or not _has_hint(stream):
+                    return None
+                stream.seek(0)
+                head = stream.read(_LIMIT)
+            else:
+                head = stream.read(_PEEK)
+                if not any(hint in head for hint in _HINTS):
+                    return None
+                lines = (line for line in head.splitlines() if line.strip())
+                head = next(lines, b"")
         value = json.loads(head)
-    except (ValueError, RecursionError):
+    except (OSError, ValueError, RecursionError):
         return None
     form = _classify(value)
     if form == "results" and isinstance(value, dict) and suffix == ".json":
         return "result"
     return "run" if form else None
+
+
+def _has_hint(stream: BinaryIO) -> bool:
+    """Look for a word of a record chunk by chunk: most JSON files are none, and are not read into memory for it."""
+    before = b""
+    while chunk := stream.read(_PEEK):
+        if any(hint in before + chunk for hint in _HINTS):
+            return True
+        before = chunk[-32:]  # a word may lie across two chunks
+    return False
 
 
 def _classify(value: Any) -> str | None:

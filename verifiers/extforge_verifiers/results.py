@@ -14,7 +14,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from extforge_verifiers.findings import Finding, Report, Severity, Where
-from extforge_verifiers.formats import FORMATS
+from extforge_verifiers.formats import find_format
 from extforge_verifiers.verify import verify_artifact
 
 if TYPE_CHECKING:
@@ -118,6 +118,7 @@ def verify_result(  # noqa: PLR0913 -- independent options, all by keyword
     format: str | None = None,  # noqa: A002 -- the word that users know
     requirements: Iterable[Requirement] = (),
     keys: Iterable[str] = (),
+    schema: dict[str, Any] | None = None,
     fields: Iterable[str] = (),
     label: str = "result",
     since: float | None = None,
@@ -133,6 +134,7 @@ def verify_result(  # noqa: PLR0913 -- independent options, all by keyword
         format: the format that the tool is supposed to make.
         requirements: bounds on the file's facts.
         keys: JSON Pointers that a JSON file must have.
+        schema: a JSON Schema that a JSON file must fit.
         fields: fields that the result must have.
         label: what to call the result in the report.
         since: when the call began, in seconds since the epoch; an older file was not made by it.
@@ -182,6 +184,7 @@ def verify_result(  # noqa: PLR0913 -- independent options, all by keyword
                 form,
                 requirements=requirements,
                 keys=keys,
+                schema=schema,
                 limits=limits,
                 deep=deep,
             ),
@@ -300,7 +303,8 @@ def _check_file(
     )
     named = named.lower().lstrip(".") if named else None
     suffix = os.path.splitext(path)[1].lower()
-    if named in FORMATS and suffix not in FORMATS[named].suffixes:
+    row = find_format(named) if isinstance(named, str) else None
+    if row is not None and suffix not in row.suffixes:
         words = (
             f"the format is {named}, but the file is named {os.path.basename(path)!r}"
         )
@@ -326,7 +330,7 @@ def _check_file(
                 failure_id="artifact_format_invalid",
             )
         )
-    report = verify(real, named if named in FORMATS else None)
+    report = verify(real, row.name if row is not None else None)
     findings += _compare(result, report, where)
     return report, findings
 

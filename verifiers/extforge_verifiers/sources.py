@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from extforge_verifiers.findings import Finding, Severity, Where
@@ -53,9 +54,13 @@ class Source:
         str  # dotted, below the extension: "tools.deck_tool"; "" is its root package
     )
     tree: ast.Module
-    classes: dict[str, ast.ClassDef] = field(default_factory=dict)
-    constants: dict[str, ast.expr] = field(default_factory=dict)
-    imports: dict[str, str] = field(default_factory=dict)  # local name -> dotted origin
+    classes: dict[str, ast.ClassDef]
+    constants: dict[str, ast.expr]
+    imports: dict[str, str]  # local name -> dotted origin
+    statements: list[
+        tuple[ast.Import | ast.ImportFrom, bool]
+    ]  # and whether it runs on import
+    late_calls: list[ast.Call]  # that do not run on import
 
     def where(self, node: ast.AST | None = None) -> Where:
         """Return the place of a node."""
@@ -70,44 +75,66 @@ def parse_source(data: bytes, path: str, module: str) -> Source:
     """Return a module's syntax tree and its names; raise SourceError when it does not compile."""
     if len(data) > SIZE_LIMIT:
         raise SourceError(f"larger than {SIZE_LIMIT:,} bytes", None)
+    return Source(path, module, *_parse(data))
+
+
+@lru_cache(maxsize=64)  # the extensions of a plan share most of their modules
+def _parse(
+    data: bytes,
+) -> tuple[
+    ast.Module,
+    dict[str, ast.ClassDef],
+    dict[str, ast.expr],
+    dict[str, str],
+    list[tuple[ast.Import | ast.ImportFrom, bool]],
+    list[ast.Call],
+]:
     try:
-        tree = ast.parse(data, filename=path)
+        tree = ast.parse(data)
     except (SyntaxError, ValueError) as exc:
         raise SourceError(
             f"does not compile: {exc.args[0]}", getattr(exc, "lineno", None)
         ) from exc
     except (RecursionError, MemoryError) as exc:
         raise SourceError("is nested too deeply to be read", None) from exc
-    source = Source(path, module, tree)
+    classes: dict[str, ast.ClassDef] = {}
+    constants: dict[str, ast.expr] = {}
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
-            source.classes[node.name] = node
+            classes[node.name] = node
         elif (
             isinstance(node, ast.Assign)
             and len(node.targets) == 1
             and isinstance(node.targets[0], ast.Name)
         ):
-            source.constants[node.targets[0].id] = node.value
+            constants[node.targets[0].id] = node.value
         elif (
             isinstance(node, ast.AnnAssign)
             and isinstance(node.target, ast.Name)
             and node.value is not None
         ):
-            source.constants[node.target.id] = node.value
-    source.imports = dict(_imported(tree))
-    return source
+            constants[node.target.id] = node.value
+    top_level = {id(node) for node in _top_level(tree.body)}
+    imports: list[tuple[ast.Import | ast.ImportFrom, bool]] = []
+    late_calls: list[ast.Call] = []
+    for found in ast.walk(tree):
+        if isinstance(found, (ast.Import, ast.ImportFrom)):
+            imports.append((found, id(found) in top_level))
+        elif isinstance(found, ast.Call) and id(found) not in top_level:
+            late_calls.append(found)
+    names = dict(name for node, _ in imports for name in _imported(node))
+    return tree, classes, constants, names, imports, late_calls
 
 
-def _imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Yield (local name, where it comes from) for every import in the module."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom):
-            origin = "." * node.level + (node.module or "")
-            for alias in node.names:
-                yield alias.asname or alias.name, f"{origin}:{alias.name}"
-        elif isinstance(node, ast.Import):
-            for alias in node.names:
-                yield alias.asname or alias.name.split(".", maxsplit=1)[0], alias.name
+def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
+    """Yield (local name, where it comes from) for every name that is imported."""
+    if isinstance(node, ast.ImportFrom):
+        origin = "." * node.level + (node.module or "")
+        for alias in node.names:
+            yield alias.asname or alias.name, f"{origin}:{alias.name}"
+    else:
+        for alias in node.names:
+            yield alias.asname or alias.name.split(".", maxsplit=1)[0], alias.name
 
 
 def _error(
@@ -152,27 +179,24 @@ def check_source(source: Source, prefix: str, declared: set[str]) -> Iterator[Fi
         prefix: the extension's package, such as `openjiuwen.extensions.harness.deck`.
         declared: import names of the packages in requirements.txt.
     """
-    top_level = {id(node) for node in _top_level(source.tree.body)}
     undeclared: dict[str, ast.AST] = {}
-    for node in ast.walk(source.tree):
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            own = _is_own(node, prefix)
-            if own and id(node) not in top_level:
-                words = "imports a module of its own inside a function; the host drops them from sys.modules after loading, so the call fails"
-                yield _error(
-                    source,
-                    "extension-lazy-import",
-                    words,
-                    "tool_result_failed",
-                    node,
-                    "import it at the top of the file",
-                )
-            elif not own:
-                undeclared.update(
-                    {root: node for root in _roots(node) if root not in declared}
-                )
-        elif isinstance(node, ast.Call) and id(node) not in top_level:
-            yield from _check_dynamic(source, node, prefix)
+    for statement, at_top in source.statements:
+        own = _is_own(statement, prefix)
+        if own and not at_top:
+            words = "imports a module of its own inside a function; the host drops them from sys.modules after loading, so the call fails"
+            yield _error(
+                source,
+                "extension-lazy-import",
+                words,
+                "tool_result_failed",
+                statement,
+                "import it at the top of the file",
+            )
+        elif not own:
+            roots = _roots(statement) - declared
+            undeclared.update(dict.fromkeys(roots, statement))
+    for call in source.late_calls:
+        yield from _check_dynamic(source, call, prefix)
     for root, node in sorted(undeclared.items()):
         words = f"imports {root!r}, which requirements.txt does not name"
         yield Finding(
@@ -223,7 +247,8 @@ def _roots(node: ast.Import | ast.ImportFrom) -> set[str]:
 
 def _check_dynamic(source: Source, node: ast.Call, prefix: str) -> Iterator[Finding]:
     """`importlib.resources.files(__package__)` and the like fail once the modules are gone."""
-    name = ast.unparse(node.func).rpartition(".")[2]
+    func = node.func
+    name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
     if name not in (
         "files",
         "import_module",

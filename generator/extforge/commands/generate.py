@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,7 @@ from extforge.commands.printing import (
     EXIT_BAD,
     EXIT_GOOD,
     Examples,
+    colour_wanted,
     count,
     emit_json,
     output_options,
@@ -22,6 +23,9 @@ from extforge.commands.printing import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from extforge.generate import Generated
+    from extforge.target.changes import Changes
+
 __all__ = ["generate"]
 
 
@@ -29,7 +33,9 @@ __all__ = ["generate"]
     cls=Examples,
     examples=[
         "extforge generate my.plan.yaml --into .",
-        "extforge generate my.plan.yaml --into . --only quarterly_deck --dry-run",
+        "extforge generate my.plan.yaml --into . --diff --dry-run",
+        "extforge generate my.plan.yaml --into . --check",
+        "extforge generate my.plan.yaml --into . --conflicts inline",
     ],
 )
 @click.argument("plan")
@@ -37,6 +43,22 @@ __all__ = ["generate"]
 @click.option("--into", required=True, type=click.Path(file_okay=False), help="The folder to generate into.")
 @click.option("--only", metavar="NAME", help="Generate one extension, and the constraints it depends on.")
 @click.option("--dry-run", is_flag=True, help="Say what would happen; change nothing.")
+@click.option("--diff", is_flag=True, help="Show what changes inside the files.")
+@click.option("--check", is_flag=True, help="Exit with 1 when anything would change; change nothing.")
+@click.option(
+    "--conflicts",
+    type=click.Choice(("refuse", "inline", "mine", "generated")),
+    default="refuse",
+    show_default=True,
+    help="Where you and the generator changed the same place: change nothing, write markers, keep yours, or take ours.",
+)
+@click.option(
+    "--force", multiple=True, metavar="PATH", help="Overwrite this file below DIR, whatever it is. Repeatable."
+)
+@click.option(
+    "--template", type=click.Path(exists=True, file_okay=False), help="A template folder instead of the packaged one."
+)
+@click.option("--repo", is_flag=True, help="Also make a repository round them: packaging, README, .gitignore, CI.")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but problems.")
 @output_options
@@ -45,53 +67,134 @@ def generate(
     into: str,
     max_designs: int,
     skills_from: tuple[str, ...],
-    only: str | None,
-    dry_run: bool,
+    check: bool,
     strict: bool,
     quiet: bool,
     form: str,
     as_json: bool,
+    template: str | None,
+    **how: Any,
 ) -> None:
-    """Make the extensions of PLAN below DIR/openjiuwen/extensions/harness/."""
+    """Make the extensions of PLAN below DIR/openjiuwen/extensions/harness/, or bring them up to date.
+
+    Running it again is updating: what you edited since is merged, what you deleted stays deleted, and a file that is
+    not ours is never overwritten.
+    """
+    from pathlib import Path
+
+    from extforge.generate import Options
     from extforge.generate import generate as run_generate
 
     checked = read_plan(plan, into, max_designs, skills_from)
+    as_json = as_json or form == "json"
     if checked.errors or (strict and checked.findings):
-        if as_json or form == "json":
+        if as_json:
             print_plan_json(checked, bad=True)
         else:
             print_findings(checked.findings, err=True)
             tell(f"{checked.label}: nothing was generated")
         sys.exit(plan_exit(checked, bad=True))
-    if not quiet and form == "text" and not as_json:
+    if not quiet and not as_json:
         print_findings(checked.findings, err=True)
-    result = run_generate(checked, into, only=only, dry_run=dry_run)
+    how["dry_run"] = how["dry_run"] or check
+    how["force"] = frozenset(how["force"])
+    result = run_generate(checked, into, Options(**how, template=Path(template) if template else None))
+    if as_json:
+        emit_json("generate", result_data(result))
+    else:
+        print_result(result, quiet=quiet)
+    changed = bool(result.changes.writes)
+    sys.exit(EXIT_BAD if result.changes.blocked or (check and changed) else EXIT_GOOD)
+
+
+def result_data(result: Generated) -> dict[str, Any]:
+    """Return what came of it, for programs."""
+    from extforge.target.changes import Action
+
+    data: dict[str, Any] = {
+        "target": str(result.target),
+        "applied": result.applied,
+        "recovered": result.recovered,
+        **{action.value: result.changes.of(action) for action in Action},
+        "reasons": {path: row.reason for path, row in sorted(result.changes.rows.items()) if row.reason},
+        "extensions": result.roots,
+    }
+    return {**data, "diff": result.diff} if result.diff else data
+
+
+def print_result(result: Generated, *, quiet: bool) -> None:
+    """Say what came of it, for people: the problems, then what changed, then what to do next."""
+    from extforge.target.changes import Action
+    from extforge_verifiers.reports.text import printable
+
+    if result.recovered:
+        tell("a run that was interrupted has been finished first")
+    if result.diff:
+        print_diff(result.diff)
     changes = result.changes
-    if as_json or form == "json":
-        data = {
-            "target": str(result.target),
-            "applied": result.applied,
-            "create": changes.create,
-            "identical": changes.identical,
-            "foreign": changes.foreign,
-            "extensions": result.roots,
-        }
-        emit_json("generate", data)
-    elif changes.foreign:
-        for path in changes.foreign:
-            tell(f"{result.target / path}: exists and says something else; it is not overwritten")
-        tell("nothing was changed: move these files away, or generate into another folder")
-    elif not quiet:
-        verb = "would create" if dry_run else "created"
-        click.echo(f"{verb} {count(len(changes.create), 'file')}, {len(changes.identical)} unchanged")
-        for root in result.roots:
-            click.echo(f"  {result.target / root}")
-        for blueprint in result.blueprints:
-            for path in blueprint.planned:
-                click.echo(f"  to add by hand: {blueprint.root}/{path}")
-        if not dry_run:
-            click.echo(loading_lines(str(result.target), result.roots))
-    sys.exit(EXIT_BAD if changes.foreign else EXIT_GOOD)
+    for path in changes.of(Action.CONFLICT, Action.FOREIGN, Action.ORPHANED):
+        tell(printable(f"{result.target / path}: {changes.rows[path].reason}"))
+    if changes.blocked:
+        tell("nothing was changed" + _way_out(changes))
+        return
+    if quiet:
+        return
+    _print_changes(changes, "" if result.applied else "would ")
+    for root in result.roots:
+        click.echo(f"  {result.target / root}")
+    for blueprint in result.blueprints:
+        for path in blueprint.planned:
+            click.echo(f"  to add by hand: {blueprint.root}/{path}")
+    if result.applied and changes.of(Action.CREATE):
+        click.echo(loading_lines(str(result.target), result.roots))
+
+
+def _print_changes(changes: Changes, verb: str) -> None:
+    from extforge.target.changes import Action
+    from extforge_verifiers.reports.text import printable
+
+    for action in (Action.CREATE, Action.UPDATE, Action.MERGE, Action.DELETE):
+        paths = changes.of(action)
+        if not paths:
+            continue
+        click.echo(f"{verb}{action}{'' if verb else 'd'} {count(len(paths), 'file')}")
+        if action is Action.CREATE and len(paths) == len(changes.rows):
+            continue  # everything is new; the folders say it
+        for path in paths:
+            reason = changes.rows[path].reason
+            click.echo(printable(f"  {path}{f': {reason}' if reason else ''}"))
+    for action, words in (
+        (Action.EDITED, "edited by you and kept"),
+        (Action.REMOVED, "deleted by you and left out"),
+        (Action.IDENTICAL, "unchanged"),
+    ):
+        if paths := changes.of(action):
+            click.echo(f"{count(len(paths), 'file')} {words}")
+
+
+def _way_out(changes: Changes) -> str:
+    from extforge.target.changes import Action
+
+    ways = []
+    if changes.of(Action.CONFLICT):
+        ways.append("--conflicts inline writes both versions with markers, mine keeps yours, generated takes ours")
+    if changes.of(Action.FOREIGN):
+        ways.append("move foreign files away, or pass --force PATH for each that may be overwritten")
+    return f": {'; '.join(ways)}"
+
+
+def print_diff(text: str) -> None:
+    """Write a diff, in colours on a terminal."""
+    from extforge_verifiers.reports.text import printable
+
+    colour = colour_wanted(sys.stdout)
+    tints = {"+": "green", "-": "red", "@": "cyan", "#": "bright_white"}
+    for line in text.splitlines():
+        tint = tints.get(line[:1])
+        shown = printable(line)
+        click.echo(
+            click.style(shown, fg=tint, bold=line.startswith("# ") or None) if colour and tint else shown, color=colour
+        )
 
 
 def loading_lines(target: str, roots: Sequence[str]) -> str:

@@ -41,12 +41,14 @@ _FORMAT = click.Choice(("text", "json", "sarif", "junit", "github", "markdown", 
 @click.option(
     "--require-key", "keys", multiple=True, metavar="POINTER", help="A JSON Pointer a JSON file must have. Repeatable."
 )
+@click.option("--schema", metavar="FILE", help="A JSON Schema that JSON files must fit.")
 @click.option("--plan", metavar="PLAN", help="Hold the files to what the tools of this plan promise.")
 @click.option(
     "--claims", is_flag=True, help="In run records, also hold the assistant's answer to what it says it wrote."
 )
 @click.option("--deep", is_flag=True, help="Also look inside with libraries: relations, pictures, streams, pixels.")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
+@click.option("--fail-on", multiple=True, metavar="CODE", help="Treat this warning as an error. Repeatable.")
 @click.option("--host", is_flag=True, help="Also load and run extension trees in the real openJiuwen. Runs their code.")
 @click.option("--python", metavar="PY", help="A Python that has openJiuwen, for --host.")
 @click.option("--timeout", type=click.FloatRange(0.1), help="Seconds one file, or the host run, may take.")

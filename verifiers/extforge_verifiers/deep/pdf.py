@@ -98,7 +98,7 @@ def _check_streams(artifact: Artifact, document: Any) -> Iterator[Finding]:
             continue
         # As bytes: in a damaged file a name need not be UTF-8.
         names = [
-            name.unparse()
+            getattr(name, "unparse", bytes)()
             for name in (filters if isinstance(filters, pikepdf.Array) else [filters])
         ]
         if names not in ([b"/FlateDecode"], [b"/ASCII85Decode", b"/FlateDecode"]):
@@ -148,7 +148,7 @@ def _check_ink(artifact: Artifact, document: Any) -> Iterator[Finding]:
                 str(entry.operator) for entry in pikepdf.parse_content_stream(page)
             }
         except (pikepdf.PdfError, RuntimeError, ValueError) as exc:
-            yield warning(
+            yield invalid(
                 "pdf-page-unreadable",
                 f"page {number}: its content cannot be read: {_reason(exc)}",
             )

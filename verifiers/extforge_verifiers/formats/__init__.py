@@ -2,12 +2,16 @@
 
 The table names modules instead of importing them: one verification needs one format, and `extforge verify`
 should answer before a person notices that it started.
+
+Another package adds a format with an entry point of the group `extforge.formats` that leads to a `Format`.  They are
+looked up only for what the table lacks, because looking costs half the start; none can replace a row of the table.
 """
 
 from __future__ import annotations
 
 import posixpath
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -19,7 +23,7 @@ if TYPE_CHECKING:
 
     Check = Callable[[Artifact], Iterator[Finding]]
 
-__all__ = ["FORMATS", "LARGE", "Format", "format_for"]
+__all__ = ["FORMATS", "LARGE", "Format", "find_format", "foreign_formats", "format_for"]
 
 LARGE = 32 << 20  # bytes; a value that is built from text takes ten times as much
 
@@ -37,12 +41,14 @@ class Format:
     large: str = (
         ""  # the same, instead of `checks` for a file that would not fit into memory
     )
+    module: str = ""  # of `checks`; by default the one of this package with its name
 
     def load(self, *, deep: bool = False, size: int = 0) -> dict[str, Check]:
         """Return the checks by name for a file of so many bytes, importing the format's module now."""
         if self.large and size > LARGE:
             return _deep_check(self.large)
-        module = import_module(f"extforge_verifiers.formats.{self.name}")
+        home = self.module or f"extforge_verifiers.formats.{self.name}"
+        module = import_module(home)
         found = {name: getattr(module, name) for name in self.checks}
         return {**found, **_deep_check(self.deep)} if deep and self.deep else found
 
@@ -119,4 +125,35 @@ FORMATS: dict[str, Format] = {
 def format_for(path: str) -> Format | None:
     """Return the format that a file name promises, or None when its suffix is unknown."""
     suffix = posixpath.splitext(path)[1].lower()
-    return next((row for row in FORMATS.values() if suffix in row.suffixes), None)
+    own = next((row for row in FORMATS.values() if suffix in row.suffixes), None)
+    if own is not None or not suffix:
+        return own
+    foreign, _ = foreign_formats()
+    return next((row for row in foreign.values() if suffix in row.suffixes), None)
+
+
+def find_format(name: str) -> Format | None:
+    """Return a format by its name, or None when nobody knows it."""
+    return FORMATS.get(name) or foreign_formats()[0].get(name)
+
+
+@cache
+def foreign_formats() -> tuple[dict[str, Format], dict[str, str]]:
+    """Return the formats of other packages by name, and for each entry point that is none the reason."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 -- slow to import
+
+    found: dict[str, Format] = {}
+    broken: dict[str, str] = {}
+    for point in sorted(entry_points(group="extforge.formats"), key=str):
+        try:
+            row = point.load()
+        except Exception as exc:  # noqa: BLE001 -- a stranger's package must not stop ours
+            broken[point.value] = f"{type(exc).__name__}: {exc}"
+            continue
+        if not isinstance(row, Format):
+            broken[point.value] = "not a Format"
+        elif row.name in FORMATS or row.name in found:
+            broken[point.value] = f"{row.name} is taken"
+        else:
+            found[row.name] = row
+    return found, broken

@@ -1,0 +1,124 @@
+"""What the last run wrote: every file with its digest, and the pristine bytes to merge from.
+
+`.extforge/lock.json` and `.extforge/base/` belong into version control beside the trees: whoever generates next needs
+them to tell a person's edit from our own text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from extforge.errors import TargetError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+__all__ = ["IGNORE", "STATE", "Entry", "Lock", "base_path", "digest", "is_inside", "read_lock"]
+
+STATE = ".extforge"
+SCHEMA = "extforge.lock.v1"
+LOCK = f"{STATE}/lock.json"
+IGNORE = b"# What a run needs only while it runs.\nstaging/\njournal.json\nrunning\n"
+_SHA = re.compile(r"[0-9a-f]{64}")
+
+
+def digest(data: bytes) -> str:
+    """Return the SHA-256 of some bytes, in hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def base_path(sha: str) -> str:
+    """Return where the pristine bytes of this digest are kept, relative to the target."""
+    return f"{STATE}/base/{sha[:2]}/{sha}"
+
+
+def is_inside(path: str) -> bool:
+    """Say whether a path out of a file of ours is one that we could have written."""
+    parts = path.split("/")
+    return bool(path) and not path.startswith("/") and "\\" not in path and not {"", ".", "..", STATE} & set(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file as it was generated."""
+
+    sha: str
+    plan: str = ""  # which plan it came from, relative to the target; empty when that has no name
+
+
+@dataclass(slots=True)
+class Lock:
+    """Everything that was generated into a target."""
+
+    files: dict[str, Entry] = field(default_factory=dict)
+    extensions: dict[str, dict[str, str]] = field(default_factory=dict)  # name -> root, gap, plan
+
+    def to_bytes(self) -> bytes:
+        """Return lock.json: sorted, so that two people's changes merge line by line."""
+        files = {path: {"sha256": entry.sha, "plan": entry.plan} for path, entry in self.files.items()}
+        data = {"schema_version": SCHEMA, "extensions": self.extensions, "files": files}
+        return (json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode("utf-8")
+
+
+def read_lock(target: Path) -> Lock:
+    """Return the lock of a target; an empty one when nothing was generated there.
+
+    Raises:
+        TargetError: when there is one that cannot be used.
+    """
+    path = target / LOCK
+    try:
+        data: Any = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return Lock()
+    except (OSError, ValueError, RecursionError) as exc:
+        raise TargetError(f"{path} cannot be read ({exc}): restore it from version control; {_HINT}") from exc
+    if not isinstance(data, dict) or data.get("schema_version") != SCHEMA:
+        raise TargetError(f"{path} is not a lock of this version of extforge ({SCHEMA}); {_HINT}")
+    lock = Lock()
+    try:
+        for name, entry in data["files"].items():
+            lock.files[_sound(name)] = Entry(_sound(entry["sha256"], _SHA.fullmatch), str(entry["plan"]))
+        for name, extension in data["extensions"].items():
+            _sound(extension["root"])
+            lock.extensions[name] = {key: str(extension[key]) for key in ("root", "gap", "plan")}
+    except (AttributeError, KeyError, TypeError, ValueError) as exc:
+        raise TargetError(f"{path} is damaged at {exc}: restore it from version control; {_HINT}") from exc
+    return lock
+
+
+def _sound(text: str, test: Callable[[str], object] = is_inside) -> str:
+    """Return a text out of the lock, which anybody may have written; raise ValueError when it is not one of ours."""
+    if not test(text):
+        raise ValueError(text)
+    return text
+
+
+def read_base(target: Path, sha: str) -> bytes | None:
+    """Return pristine bytes, or None when they are gone or are not what they were."""
+    try:
+        data = (target / base_path(sha)).read_bytes()
+    except OSError:
+        return None
+    return data if digest(data) == sha else None
+
+
+def stray_bases(target: Path, lock: Lock) -> list[str]:
+    """Return the pristine files that nothing refers to any more, relative to the target."""
+    wanted = {base_path(entry.sha) for entry in lock.files.values()}
+    found = []
+    for folder, _, names in os.walk(target / STATE / "base"):
+        for name in names:
+            path = os.path.relpath(os.path.join(folder, name), target).replace(os.sep, "/")
+            if path not in wanted:
+                found.append(path)
+    return found
+
+
+_HINT = "without it edits cannot be told from generated text"
