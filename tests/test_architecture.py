@@ -116,6 +116,14 @@ def test_no_module_is_named_for_nothing() -> None:
     assert not [path for _, path in MODULES if path.stem in ("utils", "helpers", "common", "core", "misc")]
 
 
+def test_agents_workflows_and_runtimes_meet_in_shared_modules_only() -> None:
+    parts = ("agents", "workflows", "runtimes")
+    for part in parts:
+        for path in (PACKAGES["extforge_harness"] / part).rglob("*.py"):
+            for name, _ in imports(path):
+                assert not any(name.startswith(f"extforge_harness.{other}") for other in parts if other != part), path
+
+
 # --------------------------------------------------------------------------- codes
 
 CODE = re.compile(

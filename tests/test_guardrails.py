@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ def checked(
 ) -> Verdict:
     one = Guardrail.model_validate(rule(check=check))
     context = CheckContext("deck", workdir, artifacts, options.pop("outputs", (output,)))
-    return ArtifactChecker(**options).check(one, "$final", output, context)
+    return asyncio.run(ArtifactChecker(**options).check(one, "$final", output, context))
 
 
 @pytest.fixture
@@ -191,15 +192,20 @@ def test_rules_without_a_check_go_to_the_fallback_or_stay_unchecked(tmp_path: Pa
         def check(self, *_: Any) -> Verdict:
             return Verdict(violated=True, detail="too long")
 
+    class AsyncFallback:
+        async def check(self, *_: Any) -> Verdict:
+            return Verdict(violated=True, detail="too long")
+
     of = skill(guardrails=[rule("words", enforced=False), rule("text", check={"text": {"min-chars": 0}})])
     result = execute(make_run(of, {"a": "x"}, checker=ArtifactChecker(), workdir=tmp_path))
     assert (result.unchecked, result.violations) == (("words",), ())
-    result = execute(make_run(of, {"a": "x"}, checker=ArtifactChecker(fallback=Fallback()), workdir=tmp_path))
-    assert result.unchecked == ()
-    assert {(v.guardrail, v.subject, v.detail) for v in result.violations} == {
-        ("words", "a", "too long"),
-        ("words", "$final", "too long"),
-    }
+    for fallback in (Fallback(), AsyncFallback()):
+        result = execute(make_run(of, {"a": "x"}, checker=ArtifactChecker(fallback=fallback), workdir=tmp_path))
+        assert result.unchecked == ()
+        assert {(v.guardrail, v.subject, v.detail) for v in result.violations} == {
+            ("words", "a", "too long"),
+            ("words", "$final", "too long"),
+        }
 
 
 def test_a_run_whose_deck_is_text_is_ended_with_rule_step_and_evidence(tmp_path: Path) -> None:

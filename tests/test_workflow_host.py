@@ -20,7 +20,7 @@ from extforge.check import load_plan
 from extforge.generate import generate
 from extforge_harness.chat import Endpoint
 from extforge_harness.errors import HostFailed, HostMissing
-from extforge_harness.host.session import HostSession
+from extforge_harness.host.session import HostSession, tools_of
 from extforge_harness.workflows import (
     ALLOW_ALL,
     ArtifactChecker,
@@ -33,7 +33,7 @@ from extforge_harness.workflows import (
     load_skill,
 )
 from extforge_harness.workflows.chat import ChatExecutor
-from extforge_harness.workflows.host import HostExecutor, tools_of
+from extforge_harness.workflows.host import HostExecutor
 from extforge_harness.workflows.registry import extension_tools
 from extforge_verifiers import verify_artifact
 

@@ -103,8 +103,9 @@ def _endpoint(skill: Skill, settings: Settings) -> Endpoint:
 
 
 async def _open_executor(stack: AsyncExitStack, endpoint: Endpoint, settings: Settings, workdir: str) -> StepExecutor:
+    from extforge_harness.host.session import toolbox  # noqa: PLC0415
     from extforge_harness.workflows.chat import ChatExecutor  # noqa: PLC0415
-    from extforge_harness.workflows.host import HostExecutor, toolbox  # noqa: PLC0415
+    from extforge_harness.workflows.host import HostExecutor  # noqa: PLC0415
 
     if settings.executor == "host":
         return await stack.enter_async_context(HostExecutor(settings.trees, endpoint, python=settings.python))

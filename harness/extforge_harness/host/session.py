@@ -22,12 +22,12 @@ from extforge_harness.errors import HostFailed, HostMissing
 from extforge_harness.host.run import INSTALL, environment_for, host_available
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Sequence
     from types import TracebackType
 
     from extforge_harness.chat import Endpoint
 
-__all__ = ["HostSession"]
+__all__ = ["HostSession", "toolbox", "tools_of"]
 
 SERVE = Path(__file__).with_name("serve.py")
 LINE_LIMIT = 64 << 20  # bytes of one answer
@@ -198,3 +198,35 @@ class HostSession:
 
 def _scratch_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="extforge-host-")).resolve()
+
+
+async def tools_of(session: HostSession, workdir: str) -> dict[str, Any]:
+    """Return the tools of a session's trees as name -> (JSON Schema, async function of the arguments, description); they run with the trees' rails.
+
+    Raises:
+        HostMissing: when a package that a tree requires is not installed.
+        HostFailed: when a tree does not load.
+    """
+
+    def caller(name: str) -> Any:
+        async def call(arguments: dict[str, Any]) -> Any:
+            facts = await session.call(name, arguments, workdir=workdir)
+            return facts["message"]
+
+        return call
+
+    return {tool["name"]: (tool["schema"], caller(tool["name"]), tool["description"]) for tool in await session.tools()}
+
+
+@contextlib.asynccontextmanager
+async def toolbox(
+    extension_dirs: Sequence[str], *, workdir: str, python: str | None = None
+) -> AsyncIterator[dict[str, Any]]:
+    """Give the tools of extension trees, see `tools_of`, run by a host process that ends with the context.
+
+    Raises:
+        HostMissing: when openJiuwen, or a package that a tree requires, is not installed.
+        HostFailed: when a tree does not load.
+    """
+    async with HostSession(extension_dirs, python=python) as session:
+        yield await tools_of(session, workdir)

@@ -5,6 +5,7 @@ What a step says about its own success has no weight here: the file is looked at
 
 from __future__ import annotations
 
+import asyncio
 import glob
 import json
 import os
@@ -13,8 +14,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
-from extforge_harness.workflows.run import CheckContext, Verdict
-from extforge_harness.workflows.skill import IMAGES, ArtifactCheck, Guardrail, JsonCheck, TextCheck
+from extforge_harness.workflows.run import CheckContext, Verdict, ask_checker
+from extforge_harness.workflows.skill import IMAGES, ArtifactCheck, Check, Guardrail, JsonCheck, TextCheck
 from extforge_verifiers import verify_artifact
 from extforge_verifiers.checking import Requirement
 from extforge_verifiers.claims import paths_in
@@ -37,7 +38,7 @@ _SEARCH = "import json,re,sys; p,t=json.load(sys.stdin); print(int(re.search(p,t
 
 
 class ArtifactChecker:
-    """Decides rules that have a `check`; the others go to `fallback`, a checker from outside, where there is one."""
+    """Decides rules that have a `check`; the others go to `fallback`, a checker from outside, plain or async."""
 
     def __init__(self, verify: Callable[..., Report] = verify_artifact, fallback: Any = None) -> None:
         self.verify, self.fallback = verify, fallback
@@ -46,17 +47,20 @@ class ArtifactChecker:
         """Say whether the rule can be checked."""
         return rule.check is not None or self.fallback is not None
 
-    def check(self, rule: Guardrail, subject: str, output: str, context: CheckContext) -> Verdict:
+    async def check(self, rule: Guardrail, subject: str, output: str, context: CheckContext) -> Verdict:
         """Return whether the rule is broken, and how we know; raise when that cannot be said."""
         if rule.check is None:
-            verdict: Verdict = self.fallback.check(rule, subject, output, context)
+            verdict: Verdict = await ask_checker(self.fallback, rule, subject, output, context)
             return verdict
-        if rule.check.artifact is not None:
-            return self._check_files(rule.check.artifact, context)
-        if rule.check.text is not None:
-            return _check_text(rule.check.text, output)
-        assert rule.check.json_ is not None
-        return _check_json(rule.check.json_, output)
+        return await asyncio.to_thread(self._decide, rule.check, output, context)
+
+    def _decide(self, check: Check, output: str, context: CheckContext) -> Verdict:
+        if check.artifact is not None:
+            return self._check_files(check.artifact, context)
+        if check.text is not None:
+            return _check_text(check.text, output)
+        assert check.json_ is not None
+        return _check_json(check.json_, output)
 
     def _check_files(self, check: ArtifactCheck, context: CheckContext) -> Verdict:
         root = os.path.realpath(context.workdir)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from extforge_harness.host.session import HostSession
@@ -11,12 +10,12 @@ from extforge_harness.workflows.messages import claimed_file, system_text, user_
 from extforge_harness.workflows.run import StepRequest, StepResult, ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import Sequence
     from types import TracebackType
 
     from extforge_harness.chat import Endpoint
 
-__all__ = ["HostExecutor", "toolbox", "tools_of"]
+__all__ = ["HostExecutor"]
 
 
 class HostExecutor:
@@ -79,35 +78,3 @@ def _query(request: StepRequest) -> str:
 
 def _mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"arguments": value}
-
-
-async def tools_of(session: HostSession, workdir: str) -> dict[str, Any]:
-    """Return the tools of a session's trees in the form that `ChatExecutor` takes; they run with the trees' rails.
-
-    Raises:
-        HostMissing: when a package that a tree requires is not installed.
-        HostFailed: when a tree does not load.
-    """
-
-    def caller(name: str) -> Any:
-        async def call(arguments: dict[str, Any]) -> Any:
-            facts = await session.call(name, arguments, workdir=workdir)
-            return facts["message"]
-
-        return call
-
-    return {tool["name"]: (tool["schema"], caller(tool["name"]), tool["description"]) for tool in await session.tools()}
-
-
-@asynccontextmanager
-async def toolbox(
-    extension_dirs: Sequence[str], *, workdir: str, python: str | None = None
-) -> AsyncIterator[dict[str, Any]]:
-    """Give the tools of extension trees to `ChatExecutor`, run by a host process that ends with the context.
-
-    Raises:
-        HostMissing: when openJiuwen, or a package that a tree requires, is not installed.
-        HostFailed: when a tree does not load.
-    """
-    async with HostSession(extension_dirs, python=python) as session:
-        yield await tools_of(session, workdir)

@@ -49,6 +49,7 @@ __all__ = [
     "Verdict",
     "Violation",
     "WorkflowRun",
+    "ask_checker",
 ]
 
 LONGEST_DEPENDENCY = 8_000  # characters of an output that a dependent step sees
@@ -481,12 +482,8 @@ class WorkflowRun:
             _log.warning("skill %s: guardrail %s at %s: %s", self.skill.id, rule.id, subject, verdict.detail)
 
     async def _verdict(self, rule: Guardrail, subject: str, output: str, context: CheckContext) -> Verdict:
-        check = self.options.checker.check
         try:
-            if inspect.iscoroutinefunction(check):
-                verdict = await check(rule, subject, output, context)
-            else:  # a large file must not keep the other steps waiting
-                verdict = await asyncio.to_thread(check, rule, subject, output, context)
+            verdict = await ask_checker(self.options.checker, rule, subject, output, context)
         except asyncio.CancelledError:
             if _being_cancelled():
                 raise
@@ -497,6 +494,13 @@ class WorkflowRun:
             words = f"the checker answered {verdict!r:.80}, which is no verdict"
             raise GuardrailCheckFailed(self.skill.id, rule.id, subject, words)
         return verdict
+
+
+async def ask_checker(checker: Any, rule: Guardrail, subject: str, output: str, context: CheckContext) -> Any:
+    """Return what a checker answers; a plain one runs in a thread: a large file must not keep other steps waiting."""
+    if inspect.iscoroutinefunction(checker.check):
+        return await checker.check(rule, subject, output, context)
+    return await asyncio.to_thread(checker.check, rule, subject, output, context)
 
 
 def _being_cancelled() -> bool:
