@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ def write_skill(folder: Path, text: str | dict[str, Any], name: str = "deck", kn
 
 def make_run(of: Skill, executor: Any, **options: Any) -> WorkflowRun:
     """Return a run with everything allowed."""
+    options.setdefault("workdir", Path(tempfile.gettempdir()))  # nothing is written; the default would be left behind
     executor = executor if hasattr(executor, "execute") else ScriptedExecutor(executor)
     return WorkflowRun(of, RunOptions(**{"executor": executor, "gate": ALLOW_ALL, **options}))
 

@@ -190,6 +190,14 @@ def test_a_model_that_answers_nothing_usable_fails_the_step(host: Host, tree: Pa
     assert KEY not in (result.error or "")
 
 
+def test_an_agent_that_never_comes_to_an_end_fails_the_step(host: Host, tree: Path, tmp_path: Path) -> None:
+    with ChatServer(calls(("board_report", "{}"))) as server:
+        result = host.play(tree, server, tmp_path)
+    assert (result.status, result.steps) == ("failed", ())
+    assert "ended with error" in (result.error or "")
+    assert len(server.requests) == 20
+
+
 @pytest.fixture
 def pair(tmp_path: Path) -> Skill:
     """A skill whose two steps run at the same time."""

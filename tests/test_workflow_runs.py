@@ -547,7 +547,7 @@ def test_a_run_is_executed_once() -> None:
 
 
 def test_the_default_folder_is_new_and_named_in_the_result() -> None:
-    first, second = (execute(make_run(skill(), Recorder())).workdir for _ in range(2))
+    first, second = (execute(make_run(skill(), Recorder(), workdir=None)).workdir for _ in range(2))
     assert first != second
     assert Path(first).is_dir()
     Path(first).rmdir()
