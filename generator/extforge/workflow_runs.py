@@ -33,7 +33,6 @@ class Settings:
     script: str | None
     trees: list[str]
     levels: dict[str, str]  # tool -> mutation level
-    tools_wanted: bool  # the skill does not rule out every tool
     text: str
     workdir: str | None
     approval: str
@@ -77,7 +76,7 @@ def prepare(skill: Skill, settings: Settings) -> tuple[WorkflowRun, Callable[[],
     async def execute() -> WorkflowError | None:
         async with AsyncExitStack() as stack:
             if endpoint is not None:
-                executor = await _open_executor(stack, endpoint, settings, str(workdir))
+                executor = await _open_executor(stack, skill, endpoint, settings, str(workdir))
                 run.options = replace(options, executor=executor)
             try:
                 await run.execute()
@@ -102,7 +101,9 @@ def _endpoint(skill: Skill, settings: Settings) -> Endpoint:
     return Endpoint.from_environment(model=settings.overrides.get("model") or skill.workflow.model)
 
 
-async def _open_executor(stack: AsyncExitStack, endpoint: Endpoint, settings: Settings, workdir: str) -> StepExecutor:
+async def _open_executor(
+    stack: AsyncExitStack, skill: Skill, endpoint: Endpoint, settings: Settings, workdir: str
+) -> StepExecutor:
     from extforge_harness.host.session import toolbox  # noqa: PLC0415
     from extforge_harness.workflows.chat import ChatExecutor  # noqa: PLC0415
     from extforge_harness.workflows.host import HostExecutor  # noqa: PLC0415
@@ -110,7 +111,7 @@ async def _open_executor(stack: AsyncExitStack, endpoint: Endpoint, settings: Se
     if settings.executor == "host":
         return await stack.enter_async_context(HostExecutor(settings.trees, endpoint, python=settings.python))
     tools: dict[str, Any] = {}
-    if settings.trees and settings.tools_wanted:
+    if settings.trees and skill.workflow.allowed_tools != []:  # else no tool is wanted
         os.makedirs(workdir, exist_ok=True)
         tools = await stack.enter_async_context(toolbox(settings.trees, workdir=workdir, python=settings.python))
     return ChatExecutor(endpoint, tools)

@@ -23,9 +23,9 @@ from extforge.commands.printing import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from extforge_harness.workflows import Pack, Skill, Surface, WorkflowError, WorkflowRun
+    from extforge_harness.workflows import Pack, Skill, Surface, WorkflowRun
     from extforge_verifiers.findings import Finding
 
 __all__ = ["workflows"]
@@ -295,15 +295,39 @@ def _surface(skill: Skill, trees: Sequence[str], approval: str) -> Surface:
 @click.option("--allow-unchecked", is_flag=True, help="Run although an enforced guardrail cannot be checked.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress lines.")
 @output_options
-def run(skill: str, form: str, as_json: bool, quiet: bool, **options: Any) -> None:
+def run(
+    skill: str,
+    form: str,
+    as_json: bool,
+    quiet: bool,
+    extensions: tuple[str, ...],
+    executor: str | None,
+    model: str | None,
+    effort: str | None,
+    **options: Any,
+) -> None:
     """Run SKILL, and say what was really done: live on standard error, the result on standard output."""
+    from extforge.workflow_runs import Settings, prepare
     from extforge_harness.errors import Missing
     from extforge_harness.workflows import RunRefused
 
     found = _load(skill)
-    progress = None if quiet else _progress
-    machine = as_json or form == "json"
-    workflow_run, execute = _make_run(found, progress, **options)
+    kind = executor or ("scripted" if options["script"] else "host")
+    if (kind == "scripted") != (options["script"] is not None):
+        raise click.UsageError("--script FILE goes with --executor scripted, and the other way round")
+    trees = _trees(found, extensions)
+    settings = Settings(
+        executor=kind,
+        trees=trees,
+        levels=_levels(trees),
+        overrides={key: value for key, value in (("model", model), ("effort", effort)) if value},
+        confirm=_confirm if sys.stdin.isatty() and sys.stderr.isatty() else None,
+        events=None if quiet else _progress,
+        **options,
+    )
+    workflow_run, execute = prepare(found, settings)
+    if kind == "host" and not quiet:
+        tell("starting openJiuwen")
     try:
         ended_by = execute()
         code = EXIT_GOOD if ended_by is None else EXIT_MISSING if isinstance(ended_by.__cause__, Missing) else EXIT_BAD
@@ -313,7 +337,7 @@ def run(skill: str, form: str, as_json: bool, quiet: bool, **options: Any) -> No
         tell(f"error: {exc}")
         sys.exit(EXIT_USAGE)
     result = workflow_run.result
-    if machine:
+    if as_json or form == "json":
         emit_json("workflows.run", result.to_dict())
     else:
         _print_result(workflow_run)
@@ -365,52 +389,6 @@ def _print_result(workflow_run: WorkflowRun) -> None:
             click.echo(printable(f"    without {tool}: {reason}"))
     if result.workdir and os.path.isdir(result.workdir):
         click.echo(printable(f"  files: {result.workdir}"))
-
-
-def _make_run(
-    skill: Skill,
-    progress: Callable[[str, str, dict[str, Any]], None] | None,
-    *,
-    text: str,
-    executor: str | None,
-    script: str | None,
-    extensions: tuple[str, ...],
-    workdir: str | None,
-    approval: str,
-    parallel: int,
-    timeout: float,
-    model: str | None,
-    effort: str | None,
-    python: str | None,
-    allow_unchecked: bool,
-) -> tuple[WorkflowRun, Callable[[], WorkflowError | None]]:
-    """Return the run, and what executes it; a step that failed is in its result, a refusal is raised."""
-    from extforge.workflow_runs import Settings, prepare
-
-    kind = executor or ("scripted" if script else "host")
-    if (kind == "scripted") != (script is not None):
-        raise click.UsageError("--script FILE goes with --executor scripted, and the other way round")
-    trees = _trees(skill, extensions)
-    settings = Settings(
-        executor=kind,
-        script=script,
-        trees=trees,
-        levels=_levels(trees),
-        tools_wanted=skill.workflow.allowed_tools != [],
-        text=text,
-        workdir=workdir,
-        approval=approval,
-        parallel=parallel,
-        timeout=timeout,
-        overrides={key: value for key, value in (("model", model), ("effort", effort)) if value},
-        python=python,
-        allow_unchecked=allow_unchecked,
-        confirm=_confirm if sys.stdin.isatty() and sys.stderr.isatty() else None,
-        events=progress,
-    )
-    if kind == "host" and progress is not None:
-        tell("starting openJiuwen")
-    return prepare(skill, settings)
 
 
 def _confirm(tool: str, request: str) -> bool:

@@ -14,6 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from extforge_harness.gates import ALLOW_ALL, Gate, ReadOnlyGate, approval_gate
+    from extforge_harness.workflows.contract import (
+        CheckContext,
+        Persona,
+        RunResult,
+        StepExecutor,
+        StepOutcome,
+        StepRequest,
+        StepResult,
+        ToolCall,
+        Verdict,
+        Violation,
+    )
     from extforge_harness.workflows.contraction import Surface, resolve_surface
     from extforge_harness.workflows.disclosure import Activation, activate, listing, surface
     from extforge_harness.workflows.errors import (
@@ -26,55 +38,23 @@ if TYPE_CHECKING:
     )
     from extforge_harness.workflows.guardrails import ArtifactChecker
     from extforge_harness.workflows.pack import Pack, load_pack, load_skill
-    from extforge_harness.workflows.run import (
-        CheckContext,
-        Persona,
-        RunOptions,
-        RunResult,
-        StepExecutor,
-        StepOutcome,
-        StepRequest,
-        StepResult,
-        ToolCall,
-        Verdict,
-        Violation,
-        WorkflowRun,
-    )
+    from extforge_harness.workflows.run import RunOptions, WorkflowRun
     from extforge_harness.workflows.scripted import ScriptedExecutor
     from extforge_harness.workflows.skill import Skill, Workflow
 
 _HOMES = {
-    "gates": ("ALLOW_ALL", "Gate", "ReadOnlyGate", "approval_gate"),
-    "workflows.errors": (
-        "GuardrailCheckFailed",
-        "GuardrailViolated",
-        "RunRefused",
-        "SkillInvalid",
-        "StepFailed",
-        "WorkflowError",
-    ),
-    "workflows.guardrails": ("ArtifactChecker",),
-    "workflows.disclosure": ("Activation", "activate", "listing", "surface"),
-    "workflows.pack": ("Pack", "load_pack", "load_skill"),
-    "workflows.run": (
-        "CheckContext",
-        "Persona",
-        "RunOptions",
-        "RunResult",
-        "StepExecutor",
-        "StepOutcome",
-        "StepRequest",
-        "StepResult",
-        "ToolCall",
-        "Verdict",
-        "Violation",
-        "WorkflowRun",
-    ),
-    "workflows.scripted": ("ScriptedExecutor",),
-    "workflows.skill": ("Skill", "Workflow"),
-    "workflows.contraction": ("Surface", "resolve_surface"),
+    "gates": "ALLOW_ALL Gate ReadOnlyGate approval_gate",
+    "workflows.contraction": "Surface resolve_surface",
+    "workflows.contract": "CheckContext Persona RunResult StepExecutor StepOutcome StepRequest StepResult ToolCall "
+    "Verdict Violation",
+    "workflows.disclosure": "Activation activate listing surface",
+    "workflows.errors": "GuardrailCheckFailed GuardrailViolated RunRefused SkillInvalid StepFailed WorkflowError",
+    "workflows.guardrails": "ArtifactChecker",
+    "workflows.pack": "Pack load_pack load_skill",
+    "workflows.run": "RunOptions WorkflowRun",
+    "workflows.scripted": "ScriptedExecutor",
+    "workflows.skill": "Skill Workflow",
 }
-
 __all__ = [
     "ALLOW_ALL", "Activation", "ArtifactChecker", "CheckContext", "Gate", "GuardrailCheckFailed",
     "GuardrailViolated", "Pack", "Persona", "ReadOnlyGate", "RunOptions", "RunRefused", "RunResult",
@@ -86,6 +66,6 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     for home, names in _HOMES.items():
-        if name in names:
+        if name in names.split():
             return getattr(import_module(f"extforge_harness.{home}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from extforge_harness.chat import Chat
+from extforge_harness.workflows.contract import StepRequest, StepResult, ToolCall
 from extforge_harness.workflows.errors import StepFailed
 from extforge_harness.workflows.messages import claimed_file, system_text, user_text
-from extforge_harness.workflows.run import StepRequest, StepResult, ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

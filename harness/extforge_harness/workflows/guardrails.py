@@ -14,7 +14,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
-from extforge_harness.workflows.run import CheckContext, Verdict, ask_checker
+from extforge_harness.workflows.contract import CheckContext, Verdict
+from extforge_harness.workflows.run import ask_checker
 from extforge_harness.workflows.skill import IMAGES, ArtifactCheck, Check, Guardrail, JsonCheck, TextCheck
 from extforge_verifiers import verify_artifact
 from extforge_verifiers.checking import Requirement

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from extforge_harness.host.session import HostSession
+from extforge_harness.workflows.contract import StepRequest, StepResult, ToolCall
 from extforge_harness.workflows.errors import StepFailed
 from extforge_harness.workflows.messages import claimed_file, system_text, user_text
-from extforge_harness.workflows.run import StepRequest, StepResult, ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

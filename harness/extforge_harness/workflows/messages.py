@@ -9,7 +9,7 @@ from extforge_verifiers.artifact import Artifact, ArtifactUnreadable
 from extforge_verifiers.results import claimed_path, read_result
 
 if TYPE_CHECKING:
-    from extforge_harness.workflows.run import StepRequest
+    from extforge_harness.workflows.contract import StepRequest
     from extforge_harness.workflows.skill import Ref
 
 __all__ = ["claimed_file", "system_text", "user_text"]

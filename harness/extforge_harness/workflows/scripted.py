@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import RootModel
 
 from extforge_harness.documents import Model, bind
-from extforge_harness.workflows.run import StepRequest, StepResult, ToolCall
+from extforge_harness.workflows.contract import StepRequest, StepResult, ToolCall
 from extforge_verifiers.documents import read_document
 from extforge_verifiers.errors import DocumentError
 
