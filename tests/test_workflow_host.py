@@ -234,11 +234,13 @@ def test_two_agents_at_once_and_cancelling_them(host: Host, pair: Skill, tmp_pat
         while len(server.requests) < 4:
             await asyncio.to_thread(server.asked.wait, 20)
             server.asked.clear()
+        with pytest.raises(HostFailed, match="one folder at a time"):  # a process has one working directory
+            await session.turn("x", endpoint=executor.endpoint, tools=[], workdir=str(tmp_path / "other"))
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asyncio.wait_for(task, 10)
         assert (run.result.status, run.result.steps) == ("cancelled", ())
-        assert session._waiting == {}
+        assert (session._waiting, session._workdirs) == ({}, {})
 
     with ChatServer(*replies) as server:
         try:

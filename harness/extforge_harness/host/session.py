@@ -56,6 +56,7 @@ class HostSession:
         self._folder: Path | None = None
         self._reader: asyncio.Task[None] | None = None
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._workdirs: dict[int, str] = {}  # of the turns that run now
         self._numbers = itertools.count(1)
         self._starting = asyncio.Lock()
 
@@ -107,7 +108,7 @@ class HostSession:
         """Return `output` and `result_type` of a turn, the tools it was `offered`, and those that were `executed`.
 
         Raises:
-            HostFailed: when the turn raised, or the process ended.
+            HostFailed: when the turn raised, the process ended, or it works in another folder right now.
         """
         return await self._ask(
             "turn",
@@ -133,7 +134,11 @@ class HostSession:
         process = await self._start()
         if self._reader is not None and self._reader.done():
             raise HostFailed(f"the host process ended: {self._last_words()}")
-        number = next(self._numbers)
+        number, workdir = next(self._numbers), job.get("workdir")
+        if workdir is not None:
+            if others := set(self._workdirs.values()) - {workdir}:
+                raise HostFailed(f"the host process still works in {', '.join(others)}; it has one folder at a time")
+            self._workdirs[number] = workdir
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
         self._send(process, {"op": op, "id": number, "trees": self.trees, **job})
@@ -144,6 +149,7 @@ class HostSession:
             raise
         finally:
             self._waiting.pop(number, None)
+            self._workdirs.pop(number, None)
         if "error" in answer:
             secret = job.get("api_key")
             words = str(answer["error"])
