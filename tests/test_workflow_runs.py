@@ -364,6 +364,25 @@ def test_cancelling_leaves_a_partial_result_and_is_raised_unchanged() -> None:
     assert result.error is None
 
 
+def test_a_failure_in_the_moment_of_cancelling_is_not_lost() -> None:
+    async def step(_: StepRequest) -> str:
+        run_task.cancel()
+        raise ValueError("at the same time")
+
+    async def main() -> WorkflowRun:
+        nonlocal run_task
+        run = make_run(skill(), step)
+        run_task = asyncio.create_task(run.execute())
+        with pytest.raises(asyncio.CancelledError):
+            await run_task
+        return run
+
+    run_task: Any = None
+    result = asyncio.run(main()).result
+    assert (result.status, result.error) == ("cancelled", None)
+    assert "at the same time" in result.also_failed[0]
+
+
 def test_cancelling_while_a_guardrail_is_checked() -> None:
     class Waiting:
         async def check(self, *_: Any) -> Verdict:

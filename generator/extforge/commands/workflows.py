@@ -384,9 +384,11 @@ def _print_result(workflow_run: WorkflowRun) -> None:
     for tool in result.missing:
         click.echo(printable(f"  the skill allows {tool}, which is not registered"))
     click.echo(printable(f"  tools: {', '.join(result.tools) or 'none'}"))
-    for tool, reason in result.removed.items():
-        if reason.startswith("denied"):
-            click.echo(printable(f"    without {tool}: {reason}"))
+    denied = {tool: reason for tool, reason in result.removed.items() if reason.startswith("denied")}
+    for tool, reason in denied.items():
+        click.echo(printable(f"    without {tool}: {reason}"))
+    if denied:
+        click.echo("    (--approval auto or full allows more)")
     if result.workdir and os.path.isdir(result.workdir):
         click.echo(printable(f"  files: {result.workdir}"))
 

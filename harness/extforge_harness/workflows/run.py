@@ -131,7 +131,7 @@ class WorkflowRun:
             violations=tuple(self._violations),
             unchecked=tuple(self._unchecked),
             error=self._error,
-            also_failed=tuple(str(exc) for _, exc in self._failures[1:]),
+            also_failed=tuple(str(exc) for _, exc in self._failures if str(exc) != self._error),
             agent=agent,
             workdir=str(self._workdir) if self._workdir else None,
         )
