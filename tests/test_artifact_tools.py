@@ -16,7 +16,7 @@ from support import Plans, design, load_work, rendered_files
 from extforge_verifiers import Verdict, verify_artifact, verify_result
 from extforge_verifiers.documents import parse_yaml
 
-FORMATS = ("pptx", "docx", "xlsx", "pdf", "json", "png")
+FORMATS = ("pptx", "docx", "xlsx", "pdf", "json", "png", "csv", "md", "html", "svg")
 NAMES = {form: f"monthly_{form}_report" for form in FORMATS}
 
 Tool = tuple[Any, dict[str, Any]]  # the work module, and inputs that it must accept
@@ -136,7 +136,9 @@ def test_a_file_that_fails_its_own_check_is_never_claimed(
     tools: dict[str, Tool], form: str, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module, inputs = tools[form]
-    monkeypatch.setattr(module, "_write", lambda *arguments: arguments[-1].write_text("to be converted downstream"))
+    monkeypatch.setattr(
+        module, "_write", lambda *arguments: arguments[-1].write_text("\x00 to be converted downstream")
+    )
     result = module.run(inputs)
     assert result["success"] is False
     assert "did not pass its own check" in result["error"]
@@ -147,8 +149,8 @@ def test_a_file_that_fails_its_own_check_is_never_claimed(
 def test_a_missing_package_is_named_with_the_line_that_installs_it(
     tools: dict[str, Tool], form: str, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if form == "json":
-        pytest.skip("JSON needs no package")
+    if form in ("json", "csv", "md", "html", "svg"):
+        pytest.skip("it needs no package")
     module, inputs = tools[form]
     packages = {"pptx": "pptx", "docx": "docx", "xlsx": "openpyxl", "pdf": "reportlab", "png": "matplotlib"}
     for name in [n for n in __import__("sys").modules if n.partition(".")[0] == packages[form]]:
@@ -312,6 +314,15 @@ def test_long_tables_and_many_points_go_on_over_several_slides(tools: dict[str, 
         pytest.param("xlsx", {"title": "T", "sheets": [{"name": "A", "headers": ["h"], "rows": [["x" * 40_000]]}]}, "32767", id="a cell too long"),
         pytest.param("xlsx", {"title": "T", "sheets": [{"name": "A", "headers": ["h"], "rows": [[float("nan")]]}]}, "not a number", id="NaN"),
         pytest.param("xlsx", {"title": "T", "sheets": [{"name": "A", "headers": ["h"], "rows": [], "totals": ["z"]}]}, "no column 'z'", id="a total of nothing"),
+        pytest.param("csv", {"headers": ["a", "b"], "rows": [[1]]}, "inputs.rows[0]: has 1 values for 2 headers", id="a record too short"),
+        pytest.param("csv", {"headers": ["a", "a"], "rows": []}, "two columns are named 'a'", id="a column twice"),
+        pytest.param("csv", {"headers": ["a\nb"], "rows": []}, "must be one line", id="a header of two lines"),
+        pytest.param("md", {"title": "T", "sections": [{"code": {"text": "x", "language": "a b"}}]}, "does not match", id="a language with a blank"),
+        pytest.param("md", {"title": "T", "sections": [{"image": "no.png"}]}, "there is no file 'no.png'", id="a picture that is not there"),
+        pytest.param("html", {"title": "T", "sections": [{"diagram": {"boxes": [{"id": "a", "label": "A"}, {"id": "a", "label": "B"}]}}]}, "inputs.sections[0].diagram: two boxes are 'a'", id="a box twice"),
+        pytest.param("html", {"title": "T", "sections": [{}], "language": '"><script>'}, "does not match", id="a language that is none"),
+        pytest.param("svg", {"title": "T"}, "exactly one of chart, diagram, table", id="no figure"),
+        pytest.param("svg", {"table": {"headers": ["a"], "rows": [[1]] * 61}}, "at most 60", id="a table too long"),
         pytest.param("json", {"data": "text"}, "must be object or array", id="a bare text as data"),
         pytest.param("png", {"title": "T"}, "exactly one of chart, diagram, table", id="nothing to draw"),
         pytest.param("png", {"diagram": {"boxes": [{"id": "a", "label": "A"}], "arrows": [{"from": "a", "to": "b"}]}}, "no box 'b'", id="an arrow to nowhere"),
@@ -380,7 +391,21 @@ JSON = st.recursive(
 )
 INPUTS = st.dictionaries(
     st.sampled_from(
-        ["title", "slides", "sections", "sheets", "data", "chart", "table", "diagram", "style", "template", "overwrite"]
+        [
+            "title",
+            "slides",
+            "sections",
+            "sheets",
+            "data",
+            "chart",
+            "table",
+            "diagram",
+            "style",
+            "template",
+            "overwrite",
+            "headers",
+            "rows",
+        ]
     ),
     JSON,
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from extforge.community import check_skill_source, read_collection, read_skill_files
+from extforge.community import check_skill_source, read_collection
+from extforge_harness.skills import read_skill_files
 
 
 def skill(folder: Path, text: str = "") -> Path:

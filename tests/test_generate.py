@@ -24,7 +24,7 @@ from extforge.target.changes import Action
 from extforge_verifiers import Verdict, verify_extension
 from extforge_verifiers.frontmatter import read_skill
 
-TEN, RICH = example("seed_only"), example("everything")
+TEN, RICH, MORE = example("seed_only"), example("everything"), example("archetypes")
 LONG = "q" * 30 + "_" + "z" * 33  # as long as a name may be
 
 
@@ -95,8 +95,19 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
         design("a_x", components=["rail"], kind="constraint"),
         design("b_x", components=["tool"]),
         design("c_x", components=["rail"], rails=[{"does": "custom"}]),
+        design(f"{LONG[:-5]}_html"),
+        design(f"{LONG[:-4]}_svg"),
+        design(f"{LONG[:-3]}_md"),
+        design(f"{LONG[:-4]}_csv"),
+        design("d_x", tools=[{"does": {"http": {"url": "/{a}"}}}]),
+        design(f"{LONG[:-2]}_h", tools=[{"does": {"http": {"url": "/{a}"}}}]),
+        design(f"{LONG[:-2]}_c", tools=[{"does": {"command": {"argv": ["ls"]}}}]),
+        design(f"{LONG[:-2]}_q", tools=[{"does": {"query": {}}}]),
+        design(f"{LONG[:-2]}_o", components=["rail"], rails=[{"does": {"output_guard": {"patterns": ["x"]}}}]),
+        design(f"{LONG[:-2]}_f", components=["rail"], rails=[{"does": {"result_filter": {"patterns": ["x"]}}}]),
+        design(f"{LONG[:-2]}_g", components=["rail"], rails=[{"does": "artifact_gate"}]),
     ]
-    result = Plans(folder).generate(*TEN, *RICH, *longest)
+    result = Plans(folder).generate(*TEN, *RICH, *MORE, *longest)
     return result.target
 
 
@@ -141,7 +152,7 @@ def test_generated_code_type_checks(wide: Path, tmp_path: Path) -> None:
 
 def test_every_tree_passes_as_it_stands(wide: Path) -> None:
     trees = sorted((wide / "openjiuwen/extensions/harness").iterdir())
-    assert len(trees) == 26
+    assert len(trees) == 47
     for tree in trees:
         report = verify_extension(str(tree))
         assert report.findings == (), report.findings

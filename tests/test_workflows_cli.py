@@ -223,6 +223,51 @@ def test_a_missing_endpoint_is_exit_3_and_named(tmp_path: Path) -> None:
         assert "OPENAI_BASE_URL" in done.stderr
 
 
+def test_an_agent_definition_gives_persona_model_and_approval(tmp_path: Path) -> None:
+    root = write_skill(tmp_path, {**DECK, "context": "fork", "agent": "board-reporter", "guardrails": []})
+    text = "name: board-reporter\ninstructions: You report.\ndefaults: {model: m-agent, effort: low, approval: full}\n"
+    agent = tmp_path / "board-reporter.agent.yaml"
+    agent.write_text(text)
+    with ChatServer("x") as server:
+        endpoint = {"OPENAI_BASE_URL": server.url, "OPENAI_MODEL": ""}
+        done = run_here(
+            "workflows", "run", str(root), "--executor", "chat", "--agent", str(agent), "--json", "-q",
+            "--workdir", str(tmp_path), **endpoint,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["agent"] == {"name": "board-reporter", "model": "m-agent", "effort": "low"}
+    body = server.requests[0]
+    assert (body["model"], body["reasoning_effort"]) == ("m-agent", "low")
+    assert body["messages"][0] == {"role": "system", "content": "You report."}
+    agent.write_text(text.replace("name:", "nmae:"))
+    done = run_here("workflows", "run", str(root), "--executor", "chat", "--agent", str(agent), **endpoint)
+    assert done.returncode == 2
+    assert "nmae" in done.stderr
+
+
+def test_the_approval_of_the_agent_decides_unless_one_is_given(example: Path, tmp_path: Path) -> None:
+    agent = tmp_path / "a.agent.yaml"
+    data = read_document((example / "skills/board_report/skill.yaml").read_bytes(), "x").value
+    root = write_skill(
+        tmp_path, {**data, "context": "fork", "agent": "a", "refs": [], "guardrails": []}, "board_report"
+    )
+    answers = script(tmp_path, {"outline": "", "produce": "", "report": ""})
+
+    def tools(defaults: str, *more: str) -> list[str]:
+        agent.write_text(f"name: a\ndefaults: {{{defaults}}}\n")
+        done = run_here(
+            "workflows", "run", str(root), "--script", answers, "--extension", str(example), "--agent", str(agent),
+            "--workdir", str(tmp_path / "out"), "--json", *more,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return list(json.loads(done.stdout)["tools"])
+
+    assert tools("approval: auto") == ["board_report"]
+    assert tools("approval: auto, plan: true") == []
+    assert tools("approval: auto", "--approval", "ask") == []
+    assert tools("effort: low") == []
+
+
 class Reached(threading.Event):
     """Says that a request waits for its reply."""
 
@@ -370,7 +415,21 @@ def test_a_template_whose_workflow_does_not_load_is_refused(tmp_path: Path) -> N
         path = next(path for path in staged.files if path.endswith("skill.yaml"))
         staged.write(path, staged.read(path) + b"stpes: []\n")
         with pytest.raises(TemplateError, match="stpes"):
-            check_rendered(plan.blueprints, staged, [])
+            check_rendered([plan.blueprints[0].root], staged, [], [path.removesuffix("/skill.yaml")])
+
+
+def test_merged_trees_keep_their_workflows_and_are_found(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = run_here("generate", str(ROOT / "examples/board_report.plan.yaml"), "--into", str(out), "--merge")
+    assert done.returncode == 0, done.stderr
+    tree = out / "openjiuwen/extensions/harness/board_report_example"
+    skill = load_skill(tree / "board_report/skills/board_report")
+    assert extension_of(skill.folder) == str(tree)
+    for path in (out, tree):
+        done = run_here("workflows", "check", str(path))
+        assert (done.returncode, "1 good skill" in done.stdout) == (0, True)
+    done = run_here("workflows", "show", skill.source, "--approval", "auto", "--json")
+    assert json.loads(done.stdout)["tools"] == ["board_report"]
 
 
 # --------------------------------------------------------------------------- schema and registry

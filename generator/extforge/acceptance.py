@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from extforge.external import EXTERNAL
 from extforge.patterns import example
-from extforge.samples import sample_inputs
+from extforge.samples import sample_inputs, sample_values
 from extforge.serialise import manifest_text
 from extforge.skills import skill_body
 
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
 
     from extforge.derive import Blueprint, Rail, Tool
 
-__all__ = ["acceptance_text", "build_acceptance"]
+__all__ = ["ACCEPTANCE_HEAD", "acceptance_text", "build_acceptance"]
 
 LONGEST_TURN = 20  # calls that one turn of an acceptance run may make
-_HEAD = """\
+ACCEPTANCE_HEAD = """\
 # What `extforge verify --host` tries on this extension. Edit it freely: it is yours.
 # `inputs` go to the tool as they are; relative paths land in a scratch folder.
 """
@@ -30,7 +31,7 @@ _HEAD = """\
 
 def acceptance_text(blueprint: Blueprint, formats: Mapping[str, str]) -> str:
     """Return the acceptance file of an extension."""
-    return _HEAD + manifest_text(build_acceptance(blueprint, formats))
+    return ACCEPTANCE_HEAD + manifest_text(build_acceptance(blueprint, formats))
 
 
 def build_acceptance(blueprint: Blueprint, formats: Mapping[str, str]) -> dict[str, Any]:
@@ -79,6 +80,8 @@ def _tool_test(blueprint: Blueprint, tool: Tool) -> dict[str, Any]:
     test: dict[str, Any] = {"tool_name": tool.name, "query": query or f"Please use {tool.name}."}
     if inputs is not None:
         test["inputs"] = inputs
+    if given is not None and given.setup is not None:
+        test["setup"] = given.setup.model_dump(mode="json", by_alias=True, exclude_unset=True)
     test["expect"] = expect
     test["assertions"] = {"must_call_tool": True, "tool_result_success": expect["success"], "required_fields": fields}
     return test
@@ -88,6 +91,8 @@ def _inputs(blueprint: Blueprint, tool: Tool) -> dict[str, Any] | None:
     if tool.does == "artifact":
         name = f"{tool.name}{blueprint.suffix}.{tool.format}"
         return sample_inputs(tool, name, blueprint.description)
+    if tool.does in EXTERNAL:
+        return sample_values(tool.input_params)
     return {} if tool.does == "report" else None
 
 
@@ -106,9 +111,18 @@ def _rail_test(blueprint: Blueprint, rail: Rail, formats: Mapping[str, str]) -> 
         case "reminder" if options["every"] <= LONGEST_TURN:
             test["calls"] = options["every"]
             test["shows"] = _first_line(options["text"])
-        case "budget" if options["on_exceed"] == "block":
-            if options.get("calls", LONGEST_TURN + 1) <= LONGEST_TURN:
-                test["refuses_after"] = options["calls"]
+        case "budget" if options.get("calls", LONGEST_TURN + 1) <= LONGEST_TURN:
+            match options["on_exceed"]:
+                case "block":
+                    test["refuses_after"] = options["calls"]
+                case "finish":
+                    test["finishes_after"] = options["calls"]
+                case _:
+                    test.update(calls=options["calls"], shows="Budget used up")
+        case "output_guard":
+            test.update(_said(options["patterns"]))
+        case "result_filter" if not options.get("tools"):
+            test.update(_returned(options))
         case _:
             pass
     test["assertions"] = {"must_observe_side_effect": rail.does != "custom"}
@@ -116,6 +130,24 @@ def _rail_test(blueprint: Blueprint, rail: Rail, formats: Mapping[str, str]) -> 
         state = f"openjiuwen-extensions/{blueprint.name}/<session_id>.json"
         test["assertions"]["observable_state_file"] = state
     return test
+
+
+def _said(patterns: list[str]) -> dict[str, Any]:
+    """Return an answer of the model that the rail must not let through as it is."""
+    hidden = next((text for pattern in patterns if (text := example(pattern))), None)
+    return {"says": f"Here it is: {hidden} .", "hides": hidden} if hidden else {}
+
+
+def _returned(options: dict[str, Any]) -> dict[str, Any]:
+    """Return a tool's result that the model must not read as it is."""
+    if keys := options.get("drop_keys"):
+        return {"returns": {"kept": "yes", keys[0]: "for nobody"}, "hides": "for nobody"}
+    said = _said(options.get("patterns", []))
+    if said:
+        return {"returns": {"note": said["says"]}, "hides": said["hides"]}
+    if most := options.get("max_characters"):
+        return {"returns": {"note": "long " * (most // 5 + 1) + "the very end"}, "hides": "the very end"}
+    return {}
 
 
 def _prompt_text(blueprint: Blueprint, options: dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ from extforge_verifiers.formats import FORMATS
 
 __all__ = ["BUNDLED_FORMATS", "bundle"]
 
-BUNDLED_FORMATS = ("pptx", "docx", "xlsx", "pdf", "json", "png", "jpg", "gif", "webp")
+BUNDLED_FORMATS = ("pptx", "docx", "xlsx", "pdf", "json", "png", "jpg", "gif", "webp", "csv", "md", "html", "svg")
 _PACKAGE = "extforge_verifiers"
 # Answers to rules that only our own lint asks about; BLE001 is among ruff's defaults and stays.
 _NOQA = re.compile(r"  # noqa: (?!BLE001).*$", re.MULTILINE)

@@ -10,10 +10,11 @@ from extforge.community import check_skill_source
 from extforge.contents import SCHEMAS
 from extforge.derive import Blueprint, derive, relate
 from extforge.errors import PlanError
+from extforge.external import EXTERNAL, check_external
 from extforge.lint import check_content
 from extforge.naming import is_class_name, is_snake_case, reserved_reason
-from extforge.patterns import unsafe_reason
-from extforge.plan import DoesRail, DoesTool, ExtensionDesign
+from extforge.patterns import slow_reason, unsafe_reason
+from extforge.plan import DoesRail, DoesTool, ExtensionDesign, ResultFilterSpec
 from extforge.reading import Entry, Source, read_plan
 from extforge.rules import check_design, check_relations, problem
 from extforge.workflows import check_workflows
@@ -28,12 +29,11 @@ if TYPE_CHECKING:
 
     from extforge.community import Collection
     from extforge.derive import Rail, Tool
-    from extforge.plan import ArtifactSpec, RailSpec, ToolSpec
+    from extforge.plan import ArtifactSpec, OutputGuardSpec, RailSpec, ToolSpec
 
 __all__ = ["CheckedPlan", "Installed", "check_plan", "check_source", "load_plan"]
 
 MAX_DESIGNS = 10
-LATER_FORMATS = ("csv", "md", "html", "svg")
 STATEFUL = ("audit", "budget", "reminder")
 
 
@@ -209,6 +209,8 @@ def _check_tool(entry: Entry, design: ExtensionDesign, index: int, tool: ToolSpe
         return
     if tool.does.artifact is not None:
         yield from _check_artifact(entry, tool, tool.does.artifact, at)
+    if given[0] in EXTERNAL:
+        yield from check_external(entry, tool, given[0], getattr(tool.does, given[0]), at)
     if tool.does.report is not None:
         yield from _check_report(entry, design, tool, (*at, "does", "report"))
 
@@ -219,18 +221,19 @@ def _check_artifact(
     here = (*at, "does", "artifact")
     form = artifact.format
     if form not in SCHEMAS:
-        later = "not generated yet" if form in LATER_FORMATS else "not a format that tools can write"
         fix = suggest(form, sorted(SCHEMAS)) or f"known: {', '.join(sorted(SCHEMAS))}"
-        yield problem(entry, "plan-format-unknown", f"{form!r} is {later}", *here, "format", fix=fix)
+        words = f"{form!r} is not a format that tools can write"
+        yield problem(entry, "plan-format-unknown", words, *here, "format", fix=fix)
         return
     for fact in artifact.minimum:
         if fact not in FORMATS[form].counts:
             words = f"nothing counts {fact!r} in a {form} file"
             fix = f"known: {', '.join(FORMATS[form].counts)}"
             yield problem(entry, "plan-minimum-unknown", words, *here, "minimum", fact, fix=fix, key=True)
-    if artifact.required_keys and form != "json":
-        words = "required_keys only make sense for json"
-        yield problem(entry, "plan-required-keys", words, *here, "required_keys", key=True)
+    for key, of in (("required_keys", "json"), ("required_columns", "csv")):
+        if getattr(artifact, key) and form != of:
+            words = f"{key} only make sense for {of}"
+            yield problem(entry, "plan-required-keys", words, *here, key, key=True)
     accent = artifact.style.accent
     if accent is not None and not re.fullmatch(r"#[0-9A-Fa-f]{6}", accent):
         words = f"{accent!r} is not a colour of the form #RRGGBB"
@@ -307,6 +310,8 @@ def _check_rail(entry: Entry, design: ExtensionDesign, index: int, rail: RailSpe
         if guard.on_violation == "rewrite" and not rewritable:
             words = "only a required stem_suffix or extension can be rewritten into a file name"
             yield problem(entry, "plan-guard-rewrite", words, *here, "on_violation")
+    if (screen := rail.does.output_guard or rail.does.result_filter) is not None:
+        yield from _check_screen(entry, screen, here)
     if (budget := rail.does.budget) is not None and not (budget.calls or budget.characters or budget.seconds):
         words = "a budget needs a limit: calls, characters or seconds"
         yield problem(entry, "plan-budget-empty", words, *here)
@@ -326,6 +331,22 @@ def _check_patterns(entry: Entry, patterns: Mapping[Any, str], at: tuple[str | i
     for key, pattern in patterns.items():
         if reason := unsafe_reason(pattern):
             yield problem(entry, "plan-pattern-unsafe", f"{pattern!r}: {reason}", *at, key)
+
+
+def _check_screen(
+    entry: Entry, screen: OutputGuardSpec | ResultFilterSpec, at: tuple[str | int, ...]
+) -> Iterator[Finding]:
+    """These run over whole answers and results, so their patterns must be fast on long texts."""
+    for index, pattern in enumerate(screen.patterns):
+        if reason := slow_reason(pattern):
+            yield problem(entry, "plan-pattern-unsafe", f"{pattern!r}: {reason}", *at, "patterns", index)
+    if isinstance(screen, ResultFilterSpec):
+        does_something = screen.patterns or screen.drop_keys or screen.max_characters
+        fix = "give it patterns, drop_keys or max_characters"
+    else:
+        does_something, fix = screen.patterns, "give it patterns"
+    if not does_something:
+        yield problem(entry, "plan-screen-empty", "nothing would ever be taken out", *at, fix=fix)
 
 
 def _check_guard_texts(entry: Entry, rule: Any, at: tuple[str | int, ...]) -> Iterator[Finding]:
@@ -410,7 +431,19 @@ def _check_derived(blueprint: Blueprint) -> Iterator[Finding]:
     yield from _check_modules(blueprint)
 
 
-SHARED_MODULES = ("artifact", "inputs", "fonts", "state", "calls", "verify")
+SHARED_MODULES = (
+    "artifact",
+    "calls",
+    "drawing",
+    "figures",
+    "fonts",
+    "inputs",
+    "network",
+    "places",
+    "screen",
+    "state",
+    "verify",
+)
 
 
 def _check_modules(blueprint: Blueprint) -> Iterator[Finding]:

@@ -23,6 +23,7 @@ __all__ = ["main", "run"]
 
 # Name -> what it does, in the words of its own help: the list is shown without importing any of them.
 COMMANDS = {
+    "agents": "Check agent definitions, make packages of them, run them.",
     "init": "Write a commented starter plan to FILE.",
     "check": "Find every problem in each PLAN.",
     "generate": "Make the extensions of PLAN.",

@@ -11,6 +11,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from extforge_harness.skills import check_skill_files
 from extforge_verifiers.documents import read_text
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.findings import Finding, Where
@@ -20,12 +21,8 @@ from extforge_verifiers.hostnames import HIDDEN_SKILL_FOLDERS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Collection", "read_collection", "read_skill_files"]
+__all__ = ["Collection", "read_collection"]
 
-SIZE_LIMIT = 20 << 20  # bytes of one skill, all files together
-FILE_LIMIT = 1_000
-# ELF, Windows and Mach-O programs: a skill is text and material, and scripts can be read.
-_PROGRAMS = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"\xfe\xed\xfa\xcf")
 _SKIPPED = frozenset((".git", "__pycache__", ".venv", *HIDDEN_SKILL_FOLDERS))
 
 
@@ -123,40 +120,4 @@ def check_skill_source(collection: Collection, name: str) -> Iterator[Finding]:
         yield Finding("extension-unreadable", f"{path}: {exc.strerror}", where=Where(path))
         return
     yield from check_skill(text, path, name)
-    yield from _check_files(collection.skills[name])
-
-
-def _check_files(folder: str) -> Iterator[Finding]:
-    total = count = 0
-    root = os.path.realpath(folder)
-    for path in _files(folder):
-        where = Where(path)
-        real = os.path.realpath(path)
-        if not _lies_in(real, root):
-            words = f"{os.path.relpath(path, folder)} is a link that leads out of the skill"
-            yield Finding("extension-path-escapes", words, where=where)
-            continue
-        count, total = count + 1, total + os.path.getsize(path)
-        with open(path, "rb") as stream:
-            if stream.read(4).startswith(_PROGRAMS):
-                words = f"{os.path.relpath(path, folder)} is a compiled program"
-                yield Finding("skill-program", words, where=where, fix="ask for its source, and build it yourself")
-    if count > FILE_LIMIT or total > SIZE_LIMIT:
-        words = f"the skill has {count:,} files of {total:,} bytes; {FILE_LIMIT:,} and {SIZE_LIMIT:,} are allowed"
-        yield Finding("extension-too-large", words, where=Where(folder))
-
-
-def _files(folder: str) -> Iterator[str]:
-    for place, below, names in os.walk(folder):
-        below[:] = sorted(name for name in below if name not in (".git", "__pycache__"))
-        yield from (os.path.join(place, name) for name in sorted(names))
-
-
-def read_skill_files(folder: str) -> dict[str, tuple[bytes, bool]]:
-    """Return the files of a checked skill: path below it -> bytes, and whether they may be executed."""
-    found = {}
-    for path in _files(folder):
-        with open(path, "rb") as stream:
-            executable = bool(os.fstat(stream.fileno()).st_mode & 0o100)
-            found[os.path.relpath(path, folder).replace(os.sep, "/")] = (stream.read(), executable)
-    return found
+    yield from check_skill_files(collection.skills[name])

@@ -118,33 +118,35 @@ _PPTX = _object(
     ["title", "slides"],
 )
 
-_SECTIONS = _list(
-    _object(
-        {
-            "heading": _text("heading of the section"),
-            "level": {"type": "integer", "minimum": 1, "maximum": 3, "description": "depth of the heading; default 1"},
-            "paragraphs": _list({"type": "string"}, "paragraphs of text", maxItems=500),
-            "bullets": _list({"type": "string"}, "bulleted list", maxItems=500),
-            "numbered": _list({"type": "string"}, "numbered list", maxItems=500),
-            "table": _table("a table"),
-            "image": _text("path of a PNG or JPEG file"),
-        },
-        [],
-    ),
-    "sections, in order",
-    minItems=1,
-    maxItems=500,
+_SECTION: dict[str, Schema] = {
+    "heading": _text("heading of the section"),
+    "level": {"type": "integer", "minimum": 1, "maximum": 3, "description": "depth of the heading; default 1"},
+    "paragraphs": _list({"type": "string"}, "paragraphs of text", maxItems=500),
+    "bullets": _list({"type": "string"}, "bulleted list", maxItems=500),
+    "numbered": _list({"type": "string"}, "numbered list", maxItems=500),
+    "table": _table("a table"),
+    "image": _text("path of a PNG or JPEG file"),
+}
+_CODE = _object(
+    {
+        "text": _text("the code as it is"),
+        "language": _text("its language, such as python", pattern="^[A-Za-z0-9+#._-]{0,30}$"),
+    },
+    ["text"],
+    description="a block of code",
 )
 
 
-def _prose(form: str, *, template: bool) -> Schema:
+def _prose(form: str, *, template: bool, style: bool = True, **more: Schema) -> Schema:
+    """Return the inputs of a document; `more` are further parts of a section."""
+    sections = _list(_object({**_SECTION, **more}, []), "sections, in order", minItems=1, maxItems=500)
     return _object(
         {
             "title": _text("title of the document", minLength=1),
             "subtitle": _text("line under the title"),
             "author": _text("who wrote it"),
-            "sections": _SECTIONS,
-            **_target(form, template=template),
+            "sections": sections,
+            **_target(form, template=template, style=style),
         },
         ["title", "sections"],
     )
@@ -210,37 +212,68 @@ _JSON = _object(
     ["data"],
 )
 
-_PNG = _object(
+_DIAGRAM = _object(
     {
-        "title": _text("title over the picture"),
-        "chart": _chart("draw a chart"),
-        "diagram": _object(
-            {
-                "boxes": _list(
-                    _object({"id": _text("short name"), "label": _text("text in the box")}, ["id", "label"]),
-                    "boxes",
-                    minItems=1,
-                    maxItems=60,
-                ),
-                "arrows": _list(
-                    _object(
-                        {"from": _text("id of a box"), "to": _text("id of a box"), "label": _text("text at the arrow")},
-                        ["from", "to"],
-                    ),
-                    "arrows between boxes",
-                    maxItems=200,
-                ),
-            },
-            ["boxes"],
-            description="draw boxes and arrows",
+        "boxes": _list(
+            _object({"id": _text("short name"), "label": _text("text in the box")}, ["id", "label"]),
+            "boxes",
+            minItems=1,
+            maxItems=60,
         ),
-        "table": _table("draw a table"),
-        "width": {"type": "integer", "minimum": 200, "maximum": 4000, "description": "pixels; default 1200"},
-        "height": {"type": "integer", "minimum": 200, "maximum": 4000, "description": "pixels; default 750"},
-        **_target("png"),
+        "arrows": _list(
+            _object(
+                {"from": _text("id of a box"), "to": _text("id of a box"), "label": _text("text at the arrow")},
+                ["from", "to"],
+            ),
+            "arrows between boxes",
+            maxItems=200,
+        ),
     },
-    [],
+    ["boxes"],
+    description="draw boxes and arrows",
 )
+
+
+def _picture(form: str, sizes: tuple[str, str]) -> Schema:
+    names = zip(("width", "height"), sizes, strict=True)
+    pixels = {
+        name: {"type": "integer", "minimum": 200, "maximum": 4000, "description": f"pixels; default {size}"}
+        for name, size in names
+    }
+    return _object(
+        {
+            "title": _text("title over the picture"),
+            "chart": _chart("draw a chart"),
+            "diagram": _DIAGRAM,
+            "table": _table("draw a table"),
+            **pixels,
+            **_target(form),
+        },
+        [],
+    )
+
+
+_CSV = _object(
+    {
+        "headers": _list({"type": "string"}, "column titles, each once", minItems=1, maxItems=500),
+        "rows": _list({"type": "array", "items": _CELL}, "one list of values per row", maxItems=100_000),
+        "delimiter": {"type": "string", "enum": [",", ";", "\t", "|"], "description": "default: a comma"},
+        "byte_order_mark": {
+            "type": "boolean",
+            "description": "begin with one, as older Excel needs for Chinese; default false",
+        },
+        "keep_formulas": {
+            "type": "boolean",
+            "description": "write texts such as =A1+B1 as they are; by default an apostrophe keeps spreadsheets "
+            "from running them",
+        },
+        **_target("csv", style=False),
+    },
+    ["headers", "rows"],
+)
+
+_HTML = _prose("html", template=False, code=_CODE, chart=_chart("a chart"), diagram=_DIAGRAM)
+_HTML["properties"]["language"] = _text("language of the page: en, zh", pattern="^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$")
 
 SCHEMAS: dict[str, Schema] = {
     "pptx": _PPTX,
@@ -248,7 +281,11 @@ SCHEMAS: dict[str, Schema] = {
     "xlsx": _XLSX,
     "pdf": _prose("pdf", template=False),
     "json": _JSON,
-    "png": _PNG,
+    "png": _picture("png", ("1200", "750")),
+    "svg": _picture("svg", ("what the figure needs", "what the figure needs")),
+    "csv": _CSV,
+    "md": _prose("md", template=False, style=False, code=_CODE),
+    "html": _HTML,
 }
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from extforge.contents import SCHEMAS, report_schema
+from extforge.external import EXTERNAL, derived_params, external_options
 from extforge.naming import pascal_case
 from extforge.plan import (
     ArtifactSpec,
@@ -48,14 +49,11 @@ FORMAT_WORDS: dict[str, tuple[str, ...]] = {
     "xlsx": ("xlsx", "xls", "excel", "spreadsheet", "workbook", "表格", "台账"),
     "pdf": ("pdf",),
     "json": ("json",),
-    "png": ("png", "chart", "charts", "plot", "图表"),
-}
-# Formats whose tools a later version brings; a name that asks for one is told so.
-LATER_FORMATS: dict[str, tuple[str, ...]] = {
     "csv": ("csv",),
     "md": ("md", "markdown"),
-    "html": ("html", "webpage"),
-    "svg": ("svg", "diagram"),
+    "html": ("html", "webpage", "网页"),
+    "svg": ("svg", "diagram", "diagrams", "flowchart", "示意图", "流程图"),
+    "png": ("png", "chart", "charts", "plot", "图表"),
 }
 _RAIL_WORDS: dict[str, tuple[str, ...]] = {
     "budget": ("budget", "cost", "costs", "usage", "quota", "预算", "用量", "费用", "成本"),
@@ -84,7 +82,7 @@ class Tool:
     class_name: str
     module: str  # of the adapter, below the extension: "tools.deck_tool"
     work: str  # of the work: "tools.deck"
-    does: str  # artifact, report or custom
+    does: str  # artifact, http, command, query, report or custom
     description: str
     mutation: str
     input_params: dict[str, Any]
@@ -280,10 +278,11 @@ def _tool_does(blueprint: Blueprint, index: int, name: str, spec: ToolSpec) -> t
     if found := find_word(words, FORMAT_WORDS):
         blueprint.choose(subject, f"artifact: {found[0]}", f"the word {found[1]!r}")
         return "artifact", ArtifactSpec(format=found[0])
-    later = find_word(words, LATER_FORMATS)
-    reason = f"{later[0]} artifacts are not generated yet" if later else "no word names a format"
-    blueprint.choose(subject, "custom (not implemented until you write it)", reason)
+    blueprint.choose(subject, "custom (not implemented until you write it)", "no word names a format")
     return "custom", CustomSpec()
+
+
+_MUTATIONS = {"artifact": "mutating_local", "query": "safe_read", "report": "safe_read"}
 
 
 def _finish_tool(blueprint: Blueprint, index: int, tool: Tool, spec: ToolSpec, options: BaseModel) -> Tool:
@@ -291,12 +290,16 @@ def _finish_tool(blueprint: Blueprint, index: int, tool: Tool, spec: ToolSpec, o
     form = plain.get("format", "") if tool.does == "artifact" else ""
     mutation: str = spec.mutation or ""
     if not mutation:
-        mutation = {"artifact": "mutating_local", "report": "safe_read"}.get(tool.does, "side_effect")
+        mutation = _MUTATIONS.get(tool.does, "side_effect")
+        if tool.does == "http":
+            mutation = "safe_read" if plain["method"] == "GET" else "mutating_external"
         blueprint.choose(f"tools[{index}].mutation", mutation, f"what a tool that does {tool.does} may change")
     if spec.input_params is not None:
         params = spec.input_params
     elif tool.does == "artifact":
         params = SCHEMAS[form]
+    elif tool.does in EXTERNAL:
+        params = derived_params(tool.does, options)
     else:
         params = report_schema() if tool.does == "report" else {"type": "object", "properties": {}}
     description = spec.description or _tool_description(blueprint, tool, form)
@@ -304,9 +307,18 @@ def _finish_tool(blueprint: Blueprint, index: int, tool: Tool, spec: ToolSpec, o
         blueprint.choose(f"tools[{index}].description", description, "from what the tool does")
     if tool.does == "report":
         plain["state"] = plain.get("state") or blueprint.rails[0].class_name
+    if tool.does in EXTERNAL:
+        plain = external_options(tool.does, tool.name, plain)
     return Tool(
         tool.name, tool.class_name, tool.module, tool.work, tool.does, description, mutation, params, form, plain
     )
+
+
+_OUTSIDE = {
+    "http": ("调用接口：", "Call an API: "),
+    "command": ("运行程序：", "Run a program: "),
+    "query": ("查询数据库：", "Query a database: "),
+}
 
 
 def _tool_description(blueprint: Blueprint, tool: Tool, form: str) -> str:
@@ -325,6 +337,8 @@ def _tool_description(blueprint: Blueprint, tool: Tool, form: str) -> str:
             else f"Report what the {rail} rail has recorded in this session: "
         )
         text = head + subject
+    elif tool.does in EXTERNAL:
+        text = _OUTSIDE[tool.does][0 if chinese else 1] + subject
     else:
         text = f"{_sentence(tool.name)}: {subject}" if goal else _sentence(tool.name)
     text += "。" if chinese else "."

@@ -19,7 +19,7 @@ _PACKAGES = (
     ("openpyxl", "generated XLSX tools", "pip install extforge"),
     ("reportlab", "generated PDF tools", "pip install extforge"),
     ("matplotlib", "generated PNG tools", "pip install extforge"),
-    ("openjiuwen", "extforge verify --host, extforge demo --host", _HOST),
+    ("openjiuwen", "extforge agents run, extforge verify --host, extforge demo --host", _HOST),
     ("opentelemetry-exporter-otlp-proto-common", "openJiuwen's own static check (optional)", _HOST),
 )
 _PROGRAMS = (

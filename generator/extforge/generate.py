@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import glob
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from extforge.check import CheckedPlan, Installed
-from extforge.community import read_skill_files
+from extforge.combine import combine
 from extforge.errors import TargetError, TemplateError
 from extforge.reading import STDIN_LABEL
 from extforge.render import render_plan
 from extforge.repository import REPOSITORY_FILES, repository_files
+from extforge.rules import SESSION_ID
 from extforge.staging import staging
 from extforge.target.changes import Changes, Scope, classify
 from extforge.target.diff import render_diff
 from extforge.target.journal import apply_changes, exclusive, is_interrupted, recover
 from extforge.target.lock import read_lock
+from extforge_harness.skills import read_skill_files
 from extforge_harness.workflows.errors import SkillInvalid
 from extforge_harness.workflows.pack import load_skill
 from extforge_verifiers.documents import read_document
@@ -27,6 +30,8 @@ from extforge_verifiers.findings import Finding, Severity
 from extforge_verifiers.subjects import is_extension
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from extforge.community import Collection
     from extforge.derive import Blueprint
     from extforge.staging import Staged
@@ -41,28 +46,16 @@ class Generated:
     target: Path
     changes: Changes
     blueprints: list[Blueprint] = field(default_factory=list)
+    roots: list[str] = field(default_factory=list)  # of the trees, relative to the target
     applied: bool = False
     recovered: bool = False  # a run that was killed has been finished first
     diff: str = ""
-
-    @property
-    def roots(self) -> list[str]:
-        """The roots of the trees, relative to the target."""
-        return [blueprint.root for blueprint in self.blueprints]
 
 
 def existing_extensions(target: str) -> dict[str, Installed]:
     """Return the extensions that extforge made in a target before, by name."""
     found: dict[str, Installed] = {}
-    folder = os.path.join(target, "openjiuwen", "extensions", "harness")
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError:
-        return found
-    for name in names:
-        tree = os.path.join(folder, name)
-        if not is_extension(tree):
-            continue
+    for tree in _trees(target):
         try:
             with open(os.path.join(tree, "harness_config.yaml"), "rb") as stream:
                 value = read_document(stream.read(), tree).value
@@ -77,7 +70,7 @@ def existing_extensions(target: str) -> dict[str, Installed]:
                 for t in (tools if isinstance(tools, list) else [])
                 if isinstance(t, dict) and "name" in t
             ]
-            found[name] = Installed(str(extension.get("kind", "capability")), names_of_tools)
+            found[os.path.basename(tree)] = Installed(str(extension.get("kind", "capability")), names_of_tools)
     return found
 
 
@@ -93,6 +86,8 @@ class Options:
         conflicts: what becomes of a place that a person and we changed: `refuse` (nothing is changed anywhere),
             `inline` (markers), `mine` or `generated`.
         template: a template folder instead of the packaged one.
+        merge: make one extension of all designs, named after the plan's package.
+        session: put the trees below `runtime_extensions/<session>/`, where the auto-harness of a session loads from.
         repo: also make a repository round the trees; once made, it is kept up to date.
     """
 
@@ -103,6 +98,8 @@ class Options:
     conflicts: str = "refuse"
     template: Path | None = None
     repo: bool = False
+    merge: bool = False
+    session: str | None = None
 
 
 def generate(plan: CheckedPlan, into: str, options: Options | None = None) -> Generated:
@@ -119,24 +116,30 @@ def generate(plan: CheckedPlan, into: str, options: Options | None = None) -> Ge
     """
     options = options or Options()
     target = Path(into)
-    blueprints = _chosen(plan, options.only)
+    blueprints = _placed(_chosen(plan, options.only), options.session)
     _need_skills(blueprints, plan)
     with staging() as staged:
         render_plan(blueprints, staged, options.template)
         _stage_community(blueprints, plan.collection, staged)
-        check_rendered(blueprints, staged, list(existing_extensions(into)))
+        records = {b.name: _record(b.root, b.design.gap_id, plan.label) for b in blueprints}
+        if options.merge:
+            root = combine(blueprints, plan.package_name, staged)
+            records = {plan.package_name: _record(root, plan.package_name, plan.label)}
+        homes = {b.name: f"{root}/{b.name}" if options.merge else b.root for b in blueprints}
+        skills = [f"{homes[b.name]}/skills/{s.name}" for b in blueprints for s in b.skills if not s.source]
+        check_rendered([record["root"] for record in records.values()], staged, list(existing_extensions(into)), skills)
         if options.repo or (options.only is None and set(REPOSITORY_FILES) & set(read_lock(target).files)):
             for path, data in repository_files(plan.blueprints, plan.package_name, _name_of(plan.label)).items():
                 staged.write(path, data)
         scope = Scope(
             plan=_name_of(plan.label),
-            roots={b.name: _record(b, plan.label) for b in blueprints},
+            roots=records,
             whole_plan=options.only is None,
             force=options.force,
             optional=frozenset(REPOSITORY_FILES),
             conflicts=options.conflicts,
         )
-        result = Generated(target, Changes(), blueprints)
+        result = Generated(target, Changes(), blueprints, [record["root"] for record in records.values()])
         if options.dry_run and not is_interrupted(target):
             _classify(result, staged, scope, options)
             return result
@@ -160,8 +163,24 @@ def _name_of(label: str) -> str:
     return "" if label == STDIN_LABEL else os.path.basename(os.path.realpath(label))
 
 
-def _record(blueprint: Blueprint, label: str) -> dict[str, str]:
-    return {"root": blueprint.root, "gap": blueprint.design.gap_id, "plan": _name_of(label)}
+def _record(root: str, gap: str, label: str) -> dict[str, str]:
+    return {"root": root, "gap": gap, "plan": _name_of(label)}
+
+
+def _placed(blueprints: list[Blueprint], session: str | None) -> list[Blueprint]:
+    """Return the blueprints with their trees where a session's are."""
+    if session is None:
+        return blueprints
+    if not SESSION_ID.fullmatch(session):
+        raise TargetError(f"--session {session!r}: use letters, digits, '.', '_' and '-', at most 128")
+    return [replace(b, root=f"runtime_extensions/{session}/{b.name}") for b in blueprints]
+
+
+def _trees(target: str) -> Iterator[str]:
+    """Yield the trees at the places that openJiuwen loads from."""
+    places = ("openjiuwen/extensions/harness/*", "runtime_extensions/*/*")
+    for place in places:
+        yield from filter(is_extension, sorted(glob.glob(os.path.join(glob.escape(target), *place.split("/")))))
 
 
 def _need_skills(blueprints: list[Blueprint], plan: CheckedPlan) -> None:
@@ -197,36 +216,30 @@ def _chosen(plan: CheckedPlan, only: str | None) -> list[Blueprint]:
     return [blueprint for blueprint in plan.blueprints if blueprint.name in wanted]
 
 
-def check_rendered(blueprints: list[Blueprint], staged: Staged, beside: list[str]) -> None:
+def check_rendered(roots: list[str], staged: Staged, beside: list[str], skills: Iterable[str] = ()) -> None:
     """Look at what was rendered as `extforge verify` would; a finding here is a mistake in the template.
+
+    The generated `skills` are also loaded as a run of their workflows would.
 
     Raises:
         TemplateError: with every error found.
     """
     errors: list[Finding] = []
-    for blueprint in blueprints:
-        report = verify_extension(str(staged.folder / blueprint.root))
-        errors += _check_skills(staged.folder / blueprint.root, blueprint)
+    for root in roots:
+        report = verify_extension(str(staged.folder / root))
         errors += [
             finding
             for finding in report.findings
             if finding.severity is Severity.ERROR and not _is_known(finding, beside)
         ]
+    for skill in skills:
+        try:
+            load_skill(staged.folder / skill)
+        except SkillInvalid as exc:
+            errors += exc.findings
     if errors:
         lines = "; ".join(f"{f.where}: {f.message}".replace(str(staged.folder), "").lstrip("/") for f in errors[:5])
         raise TemplateError(f"the template renders what the host would not load: {lines}")
-
-
-def _check_skills(root: Path, blueprint: Blueprint) -> list[Finding]:
-    """Load each generated skill as a run of it would."""
-    errors: list[Finding] = []
-    for skill in blueprint.skills:
-        if not skill.source:
-            try:
-                load_skill(root / "skills" / skill.name)
-            except SkillInvalid as exc:
-                errors += exc.findings
-    return errors
 
 
 def _is_known(finding: Finding, beside: list[str]) -> bool:

@@ -14,7 +14,7 @@ from re import _constants as constants  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
-__all__ = ["example", "unsafe_reason"]
+__all__ = ["example", "slow_reason", "unsafe_reason"]
 
 _LONGEST = 500
 _UNBOUNDED = 64  # repeats above this count as unbounded
@@ -74,6 +74,80 @@ def _walk(items: Any, *, inside_repeat: bool) -> tuple[int, str | None]:
     return total, None
 
 
+_MOST_STEPS = 2_000  # per character of a text, at worst
+
+
+def slow_reason(pattern: str) -> str | None:
+    """Return why a pattern is not accepted for searching long texts, or None when it is.
+
+    From every position of a text, a search may try each length of each repeat.  So repeats must be bounded, and few
+    of them may be undecided at once: a repeat that cannot match what follows it has only one way to end.
+    """
+    if reason := unsafe_reason(pattern):
+        return reason
+    if re.search(pattern, "") is not None:
+        return "it matches an empty text, so it would match everywhere"
+    steps, _ = _steps(list(parser.parse(pattern)), 1)
+    if steps is None:
+        return "an unbounded repeat is slow on long texts; write {0,64} instead of *, {1,64} instead of +"
+    if steps > _MOST_STEPS:
+        return "its repeats can be cut in too many ways; make them shorter, or put something fixed between them"
+    return None
+
+
+def _steps(items: list[Any], ways: int) -> tuple[int | None, int]:
+    """Return how many steps a match takes from one position, and how many ways are open after it."""
+    total = 0
+    for index, (operation, argument) in enumerate(items):
+        steps: int | None = 1
+        after = 1
+        if operation in _REPEATS:
+            least, most, body = argument
+            if most is constants.MAXREPEAT:
+                return None, ways
+            inner, forks = _steps(list(body), 1)
+            following = items[index + 1] if index + 1 < len(items) else None
+            decided = following is not None and _excludes(body, following)
+            after = forks * (1 if decided else most - least + 1)
+            steps = None if inner is None else max(most, 1) * inner
+        elif operation is constants.SUBPATTERN:
+            steps, after = _steps(list(argument[-1]), 1)
+        elif operation is constants.BRANCH:
+            found = [_steps(list(branch), 1) for branch in argument[1]]
+            steps = None if any(s is None for s, _ in found) else sum(s or 0 for s, _ in found)
+            after = sum(forks for _, forks in found)
+        elif operation in (constants.ASSERT, constants.ASSERT_NOT):
+            steps, _ = _steps(list(argument[1]), 1)
+        if steps is None:
+            return None, ways
+        total += ways * steps
+        ways *= after
+    return total, ways
+
+
+def _excludes(body: Any, following: Any) -> bool:
+    """Say whether a repeat of one character cannot match the fixed character after it, in either case."""
+    operation, argument = following
+    if operation is not constants.LITERAL or len(body) != 1:
+        return False
+    inner, choices = body[0]
+    letters = {chr(argument), *chr(argument).swapcase()}
+    if inner is constants.LITERAL:
+        return chr(choices) not in letters
+    if inner is not constants.IN or choices[0][0] is constants.NEGATE:
+        return False
+    return not any(_accepts(choice, letter) for choice in choices for letter in letters)
+
+
+def _accepts(choice: Any, letter: str) -> bool:
+    kind, value = choice
+    if kind is constants.LITERAL:
+        return bool(value == ord(letter))
+    if kind is constants.RANGE:
+        return bool(value[0] <= ord(letter) <= value[1])
+    return re.match(_CLASSES.get(value, "(?s:.)"), letter) is not None
+
+
 def example(pattern: str) -> str | None:
     """Return a text that a pattern matches as a whole, or None when none is found easily."""
     try:
@@ -90,6 +164,16 @@ _CATEGORIES = {
     constants.CATEGORY_NOT_DIGIT: "a",
     constants.CATEGORY_NOT_SPACE: "a",
     constants.CATEGORY_NOT_WORD: "-",
+}
+
+
+_CLASSES = {
+    constants.CATEGORY_DIGIT: r"\d",
+    constants.CATEGORY_WORD: r"\w",
+    constants.CATEGORY_SPACE: r"\s",
+    constants.CATEGORY_NOT_DIGIT: r"\D",
+    constants.CATEGORY_NOT_WORD: r"\W",
+    constants.CATEGORY_NOT_SPACE: r"\S",
 }
 
 

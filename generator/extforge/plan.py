@@ -11,12 +11,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from extforge_harness.acceptance import Setup  # noqa: TC001 -- pydantic reads it when the module is imported
 from extforge_harness.documents import Model
 
 __all__ = [
     "ArtifactSpec",
     "AuditSpec",
     "BudgetSpec",
+    "CommandSpec",
     "Component",
     "CustomSpec",
     "DoesRail",
@@ -25,17 +27,23 @@ __all__ = [
     "GateSpec",
     "GuardRule",
     "GuardSpec",
+    "HttpSpec",
+    "OutputGuardSpec",
     "Plan",
     "PromptSpec",
+    "QuerySpec",
     "RailSpec",
     "ReminderSpec",
     "ReportSpec",
+    "ResultFilterSpec",
+    "SecretSpec",
     "SkillSpec",
     "StyleSpec",
     "ToolSpec",
 ]
 
 Component = Literal["rail", "tool", "skill"]
+Seconds = Annotated[float, Field(gt=0, le=280)]  # the host gives a tool 300
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
@@ -50,10 +58,60 @@ class StyleSpec(Model):
 class ArtifactSpec(Model):
     """A tool that writes one file of a format."""
 
-    format: str = Field(description="pptx, docx, xlsx, pdf, json or png")
+    format: str = Field(description="pptx, docx, xlsx, pdf, json, csv, md, html, png or svg")
     required_keys: list[str] = Field(default=[], description="keys that a JSON artifact must have")
+    required_columns: list[str] = Field(default=[], description="columns that a CSV artifact must have")
     minimum: dict[str, Count] = Field(default={}, description="smallest acceptable counts, such as slides: 3")
     style: StyleSpec = StyleSpec()
+
+
+class SecretSpec(Model):
+    """A secret that stands in a header of every call."""
+
+    env: str = Field(description="environment variable that holds it")
+    prefix: str = Field("", description="what stands before it, such as 'Bearer '")
+
+
+class HttpSpec(Model):
+    """A tool that calls a JSON API.  Places such as {order_id} are filled with the tool's inputs."""
+
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = "GET"
+    url: str = Field(description="https://host/path/{input}, or only /path/{input} with the host from the environment")
+    base_url_env: str | None = Field(
+        None, description="environment variable with the base URL; default: <TOOL>_BASE_URL"
+    )
+    query: dict[str, str] = Field(default={}, description="query parameters; one whose input is absent is left out")
+    headers: dict[str, str] = Field(default={}, description="further headers, the same in every call")
+    secrets: dict[str, SecretSpec] = Field(default={}, description="header: where its secret comes from")
+    body: Any = Field(None, description="JSON to send, with places in its texts")
+    select: str | None = Field(None, description="JSON Pointer of the part of the answer to return")
+    required_keys: list[str] = Field(default=[], description="names or JSON Pointers that an answer must have")
+    timeout: Seconds = 15
+    max_bytes: Annotated[int, Field(ge=1, le=50_000_000)] = 262_144
+    retries: Annotated[int, Field(ge=0, le=5)] = Field(2, description="further tries of a GET")
+    allow_private: bool = Field(default=False, description="let the host be in a private network")
+
+
+class CommandSpec(Model):
+    """A tool that runs one program, without a shell."""
+
+    argv: list[str] = Field(description="the program and its arguments; {name} is an input of the tool")
+    stdin: str = Field("", description="what the program reads, with places")
+    environment: list[str] = Field(default=[], description="environment variables that the program may see")
+    exit_codes: list[int] = Field(default=[0], description="exit codes of success")
+    timeout: Seconds = 60
+    max_output: Annotated[int, Field(ge=1, le=50_000_000)] = 65_536
+
+
+class QuerySpec(Model):
+    """A tool that reads an SQLite database."""
+
+    database: str | None = Field(None, description="path of the database; default: from the environment")
+    database_env: str | None = Field(None, description="environment variable with its path; default: <TOOL>_DATABASE")
+    sql: str | None = Field(None, description="the query, with :name for inputs; default: the model writes it")
+    limit: Annotated[int, Field(ge=1, le=100_000)] = Field(200, description="rows")
+    timeout: Seconds = 10
+    max_bytes: Annotated[int, Field(ge=1, le=50_000_000)] = 262_144
 
 
 class ReportSpec(Model):
@@ -72,6 +130,9 @@ class DoesTool(Model):
     """What a tool does: exactly one of these."""
 
     artifact: ArtifactSpec | None = None
+    http: HttpSpec | None = None
+    command: CommandSpec | None = None
+    query: QuerySpec | None = None
     report: ReportSpec | None = None
     custom: CustomSpec | None = None
 
@@ -146,10 +207,35 @@ class GateSpec(Model):
     tools: list[str] = Field(default=[], description="tools to watch; default: all")
 
 
+class OutputGuardSpec(Model):
+    """A rail that looks at what the model says before anybody else does."""
+
+    patterns: list[str] = Field(description="regular expressions of what must not be said; repeats are bounded: {1,64}")
+    on_match: Literal["redact", "replace", "finish"] = Field(
+        "redact", description="replace the match, replace the whole answer, or end the turn with the message"
+    )
+    replacement: str = Field("[removed]", description="what stands in place of a match")
+    message: str = Field("This answer was withheld.", description="the answer instead, for replace and finish")
+
+
+class ResultFilterSpec(Model):
+    """A rail that takes out of tool results what the model must not read."""
+
+    tools: list[str] = Field(default=[], description="tools whose results are filtered; default: all")
+    patterns: list[str] = Field(default=[], description="regular expressions of what to replace; repeats are bounded")
+    replacement: str = Field("[removed]", description="what stands in place of a match")
+    drop_keys: list[str] = Field(default=[], description="keys to leave out of structured results, at any depth")
+    max_characters: Annotated[int, Field(ge=100, le=1_000_000)] | None = Field(
+        None, description="the longest result that the model reads"
+    )
+
+
 class DoesRail(Model):
     """What a rail does: exactly one of these."""
 
     guard: GuardSpec | None = None
+    output_guard: OutputGuardSpec | None = None
+    result_filter: ResultFilterSpec | None = None
     audit: AuditSpec | None = None
     reminder: ReminderSpec | None = None
     budget: BudgetSpec | None = None
@@ -195,6 +281,7 @@ class AcceptanceSpec(Model):
     inputs: dict[str, Any] | None = None
     expect: dict[str, Any] = {}
     query: str | None = None
+    setup: Setup | None = Field(None, description="what the tool needs around it to be tried offline")
 
 
 class ExtensionDesign(Model):

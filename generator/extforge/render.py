@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from extforge import __version__
 from extforge.acceptance import acceptance_text
 from extforge.bundle import BUNDLED_FORMATS, bundle
-from extforge.copying import Copier
+from extforge.errors import TemplateError
+from extforge.external import EXTERNAL
 from extforge.rules import MODULE_PREFIX
 from extforge.serialise import json_text, manifest_text
 from extforge.skills import skill_files
+from extforge_harness import errors
+from extforge_harness.templating import Copier, template_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from extforge.derive import Blueprint, Rail, Tool
     from extforge.staging import Staged
@@ -29,11 +31,6 @@ _REQUIREMENTS = {
     "pdf": ("fonttools>=4.40", "reportlab>=4.1"),
     "png": ("fonttools>=4.40", "matplotlib>=3.8"),
 }
-
-
-def template_folder(name: str = "extension") -> Path:
-    """Return the folder of a packaged template."""
-    return Path(str(files("extforge_templates").joinpath(name)))
 
 
 def render_plan(blueprints: list[Blueprint], staged: Staged, template: Path | None = None) -> None:
@@ -50,7 +47,10 @@ def render_plan(blueprints: list[Blueprint], staged: Staged, template: Path | No
     formats = {t.name: t.format for b in blueprints for t in b.tools if t.format}
     copier = Copier(template or template_folder())
     for blueprint in blueprints:
-        copier.copy(staged.folder / blueprint.root, build_context(blueprint, formats))
+        try:
+            copier.copy(staged.folder / blueprint.root, build_context(blueprint, formats))
+        except errors.TemplateError as exc:
+            raise TemplateError(str(exc)) from exc
         staged.add_tree(blueprint.root)
         staged.write(f"acceptance/{blueprint.name}.yaml", acceptance_text(blueprint, formats).encode("utf-8"))
 
@@ -89,18 +89,35 @@ class _Layout:
         self.inputs = f"tools.{name}_inputs"
         self.artifact = f"tools.{name}_artifact"
         self.fonts = f"tools.{name}_fonts"
+        self.figures = f"tools.{name}_figures"
+        self.drawing = f"tools.{name}_drawing"
+        self.network = f"tools.{name}_network"
+        self.places = f"tools.{name}_places"
         self.verify = f"{home}.{name}_verify"
         self.state = f"rails.{name}_state"
         self.calls = f"rails.{name}_calls"
+        self.screen = f"rails.{name}_screen"
         shared = []
         if blueprint.tools:
             shared.append(("inputs", self.inputs))
         if any(tool.format for tool in blueprint.tools):
             shared.append(("artifact", self.artifact))
-        if formats & {"pdf", "png"} and any(tool.format in ("pdf", "png") for tool in blueprint.tools):
+        written = {tool.format for tool in blueprint.tools}
+        if written & {"pdf", "png"}:
             shared.append(("fonts", self.fonts))
+        if written & {"png", "svg", "html"}:
+            shared.append(("figures", self.figures))
+        if written & {"svg", "html"}:
+            shared.append(("drawing", self.drawing))
+        does = {tool.does for tool in blueprint.tools}
+        if does & set(EXTERNAL):
+            shared.append(("places", self.places))
+        if "http" in does:
+            shared.append(("network", self.network))
         if blueprint.rails:
             shared.append(("calls", self.calls))
+        if any(rail.does in ("output_guard", "result_filter") for rail in blueprint.rails):
+            shared.append(("screen", self.screen))
         if any(rail.does in ("audit", "budget", "reminder") for rail in blueprint.rails):
             shared.append(("state", self.state))
         self.shared = [
@@ -121,8 +138,13 @@ class _Layout:
         targets = {
             "artifact": self.artifact,
             "calls": self.calls,
+            "drawing": self.drawing,
+            "figures": self.figures,
             "fonts": self.fonts,
             "inputs": self.inputs,
+            "network": self.network,
+            "places": self.places,
+            "screen": self.screen,
             "state": self.state,
             "verify_checking": f"{self.verify}.checking",
             "verify_findings": f"{self.verify}.findings",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from extforge.reading import Entry
     from extforge_verifiers.documents import Path
 
-__all__ = ["MODULE_PREFIX", "check_design", "check_relations", "problem"]
+__all__ = ["MODULE_PREFIX", "SESSION_ID", "check_design", "check_relations", "problem"]
 
 MODULE_PREFIX = "openjiuwen.extensions.harness"
 COMPONENTS = ("rail", "tool", "skill")
@@ -30,7 +30,8 @@ KINDS = ("capability", "constraint")
 LONGEST_TEXT = 50_000  # characters
 LONGEST_KEY = 200
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_RUNTIME_ROOT = re.compile(r"runtime_extensions/[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_RUNTIME_ROOT = re.compile(f"runtime_extensions/{SESSION_ID.pattern}")
 _NEEDLESS = re.compile(r"(readme|install(ation)?|changelog|changes|contributing|license)(\.\w+)?", re.IGNORECASE)
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9,._-]+\])?\s*(>=\s*[0-9][0-9A-Za-z.]*)?")
 

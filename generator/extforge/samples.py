@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from extforge.patterns import example
+
 if TYPE_CHECKING:
     from extforge.derive import Tool
 
-__all__ = ["sample_inputs"]
+__all__ = ["sample_inputs", "sample_values"]
 
 _TABLE: dict[str, Any] = {
     "headers": ["Region", "Q2", "Q3", "Growth"],
@@ -23,6 +25,20 @@ _CHART = {
     "title": "Revenue by region (CNY 10,000)",
     "categories": ["华东", "华北", "华南", "海外"],
     "series": [{"name": "Q2", "values": [1280, 960, 1120, 430]}, {"name": "Q3", "values": [1416, 1008, 1299, 551]}],
+}
+_DIAGRAM = {
+    "boxes": [
+        {"id": "ask", "label": "Order 下单"},
+        {"id": "check", "label": "Check stock 查库存"},
+        {"id": "ship", "label": "Ship 发货"},
+        {"id": "wait", "label": "Back order 补货"},
+    ],
+    "arrows": [
+        {"from": "ask", "to": "check"},
+        {"from": "check", "to": "ship", "label": "in stock"},
+        {"from": "check", "to": "wait", "label": "none left"},
+        {"from": "wait", "to": "check", "label": "arrived"},
+    ],
 }
 
 
@@ -113,4 +129,80 @@ def _png(title: str, options: dict[str, Any]) -> dict[str, Any]:
     return {"title": title, "chart": _CHART, **size}
 
 
-_CONTENT = {"pptx": _pptx, "docx": _prose, "pdf": _prose, "xlsx": _xlsx, "json": _json, "png": _png}
+def _md(title: str, options: dict[str, Any]) -> dict[str, Any]:
+    inputs = _prose(title, options)
+    inputs["sections"][2]["code"] = {"language": "sql", "text": "SELECT region, q3 - q2 AS growth FROM revenue;"}
+    wanted = int(options.get("minimum", {}).get("headings", 0))
+    inputs["sections"] += [{"heading": f"Appendix {n}"} for n in range(1, wanted - len(inputs["sections"]))]
+    return inputs
+
+
+def _html(title: str, options: dict[str, Any]) -> dict[str, Any]:
+    inputs = _md(title, options)
+    inputs["sections"][1]["chart"] = _CHART
+    inputs["sections"][2]["diagram"] = _DIAGRAM
+    return inputs
+
+
+def _svg(title: str, options: dict[str, Any]) -> dict[str, Any]:
+    del options
+    return {"title": title, "diagram": _DIAGRAM}
+
+
+def _csv(title: str, options: dict[str, Any]) -> dict[str, Any]:
+    del title
+    more = [name for name in options.get("required_columns", []) if name not in _TABLE["headers"]]
+    rows = [[*row, *("value" for _ in more)] for row in _TABLE["rows"]]
+    headers = [*_TABLE["headers"], *more]
+    minimum = options.get("minimum", {})
+    wide = [f"Column {n}" for n in range(len(headers) + 1, minimum.get("columns", 0) + 1)]
+    rows = [[*row, *(0 for _ in wide)] for row in rows]
+    rows += [
+        [f"Region {n}", *([0] * (len(headers) + len(wide) - 1))] for n in range(len(rows), minimum.get("records", 0))
+    ]
+    return {"headers": [*headers, *wide], "rows": rows}
+
+
+_CONTENT = {
+    "pptx": _pptx,
+    "docx": _prose,
+    "pdf": _prose,
+    "xlsx": _xlsx,
+    "json": _json,
+    "png": _png,
+    "csv": _csv,
+    "md": _md,
+    "html": _html,
+    "svg": _svg,
+}
+
+
+def sample_values(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a plausible value for every required input of a schema."""
+    properties = schema.get("properties", {})
+    return {name: _value(properties.get(name, {})) for name in schema.get("required", [])}
+
+
+def _value(schema: dict[str, Any]) -> Any:
+    for key in ("default", "const"):
+        if key in schema:
+            return schema[key]
+    for key in ("examples", "enum"):
+        if schema.get(key):
+            return schema[key][0]
+    kinds = schema.get("type", "string")
+    match kinds if isinstance(kinds, str) else kinds[0]:
+        case "integer" | "number":
+            return schema.get("minimum", 1)
+        case "boolean":
+            return True
+        case "array":
+            items = schema.get("items")
+            return [_value(items if isinstance(items, dict) else {})]
+        case "object":
+            return sample_values(schema)
+        case "null":
+            return None
+        case _:
+            text = example(schema["pattern"]) if isinstance(schema.get("pattern"), str) else None
+            return text or "sample"[: schema.get("maxLength", 6)].ljust(schema.get("minLength", 0), "x")

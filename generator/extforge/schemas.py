@@ -8,11 +8,15 @@ __all__ = ["schema_of"]
 
 
 def schema_of(kind: str) -> dict[str, Any]:
-    """Return the JSON Schema of `plan`, `acceptance`, `report` or `workflow`."""
+    """Return the JSON Schema of `agent`, `plan`, `acceptance`, `report` or `workflow`."""
     if kind == "report":
         from extforge_verifiers.reports.json import report_schema  # noqa: PLC0415
 
         return report_schema()
+    if kind == "agent":
+        from extforge_harness.agents.definition import agent_schema  # noqa: PLC0415
+
+        return _named("extforge agent definition", agent_schema())
     if kind == "acceptance":
         from extforge_harness.acceptance import Acceptance  # noqa: PLC0415
 

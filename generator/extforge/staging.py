@@ -6,6 +6,7 @@ On disk, because a plan may have a thousand designs; and in one tree, so that it
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -55,6 +56,12 @@ class Staged:
     def read(self, path: str) -> bytes:
         """Return a file's bytes."""
         return (self.folder / path).read_bytes()
+
+    def clear(self) -> None:
+        """Take every file out again."""
+        for entry in self.folder.iterdir():
+            shutil.rmtree(entry)
+        self.files.clear()
 
     def read_all(self) -> dict[str, bytes]:
         """Return every file's bytes by path."""

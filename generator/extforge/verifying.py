@@ -273,6 +273,7 @@ def _merge(static: Report, host: Report) -> Report:
         skipped={**static.skipped, **host.skipped},
         facts={**static.facts, **host.facts},
         findings=(*static.findings, *host.findings),
+        open_question=static.open_question or host.open_question,
     )
 
 

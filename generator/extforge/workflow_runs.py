@@ -10,14 +10,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from extforge_harness.agents.definition import load_agent
 from extforge_harness.gates import approval_gate
-from extforge_harness.workflows import ArtifactChecker, RunOptions, ScriptedExecutor, StepExecutor, WorkflowRun
+from extforge_harness.workflows import ArtifactChecker, Persona, RunOptions, ScriptedExecutor, StepExecutor, WorkflowRun
 from extforge_harness.workflows.errors import GuardrailCheckFailed, GuardrailViolated, StepFailed
 from extforge_harness.workflows.scripted import load_script
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from extforge_harness.agents.definition import AgentDefinition
     from extforge_harness.chat import Endpoint
     from extforge_harness.workflows import Skill
     from extforge_harness.workflows.errors import WorkflowError
@@ -35,7 +37,8 @@ class Settings:
     levels: dict[str, str]  # tool -> mutation level
     text: str
     workdir: str | None
-    approval: str
+    agents: tuple[str, ...]  # files of agent definitions
+    approval: str | None
     parallel: int
     timeout: float
     overrides: dict[str, str]
@@ -54,18 +57,24 @@ def prepare(skill: Skill, settings: Settings) -> tuple[WorkflowRun, Callable[[],
     Raises:
         Missing: when the executor needs something that is not here.
         DocumentError: when the script is not one.
+        AgentDefinitionError: when an agent definition is wrong.
     """
-    workdir = Path(settings.workdir or tempfile.mkdtemp(prefix="extforge-run-"))
-    endpoint = None if settings.executor == "scripted" else _endpoint(skill, settings)
+    agents = {agent.name: agent for agent in map(load_agent, settings.agents)}
+    own = agents.get(skill.workflow.agent or "")
+    defaults = own.defaults if own is not None else {}
+    approval, plan = settings.approval or defaults.get("approval"), bool(defaults.get("plan"))
+    endpoint = None if settings.executor == "scripted" else _endpoint(skill, settings, defaults.get("model"))
     scripted = ScriptedExecutor(load_script(settings.script)) if settings.script is not None else None
+    workdir = Path(settings.workdir or tempfile.mkdtemp(prefix="extforge-run-"))
     options = RunOptions(
         executor=scripted,
-        gate=approval_gate(settings.approval, plan=False, levels=settings.levels, confirm=settings.confirm),
+        gate=approval_gate(approval, plan=plan, levels=settings.levels, confirm=settings.confirm),
         checker=ArtifactChecker(),
         tools=list(settings.levels) if scripted is not None else None,
         input=settings.text,
         max_parallel=settings.parallel,
         workdir=workdir,
+        agents={name: _persona(agent) for name, agent in agents.items()},
         overrides=settings.overrides,
         step_timeout=settings.timeout,
         allow_unchecked=settings.allow_unchecked,
@@ -95,10 +104,14 @@ def prepare(skill: Skill, settings: Settings) -> tuple[WorkflowRun, Callable[[],
     return run, execute_and_tidy
 
 
-def _endpoint(skill: Skill, settings: Settings) -> Endpoint:
+def _persona(agent: AgentDefinition) -> Persona:
+    return Persona(agent.instructions or "", agent.defaults.get("model"), agent.defaults.get("effort"))
+
+
+def _endpoint(skill: Skill, settings: Settings, own_model: str | None) -> Endpoint:
     from extforge_harness.chat import Endpoint  # noqa: PLC0415 -- only who asks a model needs it
 
-    return Endpoint.from_environment(model=settings.overrides.get("model") or skill.workflow.model)
+    return Endpoint.from_environment(model=settings.overrides.get("model") or skill.workflow.model or own_model)
 
 
 async def _open_executor(

@@ -15,7 +15,17 @@ from extforge_harness.documents import Model, bind
 from extforge_verifiers.documents import read_document
 from extforge_verifiers.errors import DocumentError
 
-__all__ = ["Acceptance", "Expectation", "RailTest", "SkillTest", "ToolTest", "find_acceptance", "load_acceptance"]
+__all__ = [
+    "Acceptance",
+    "Expectation",
+    "RailTest",
+    "RecordedAnswer",
+    "Setup",
+    "SkillTest",
+    "ToolTest",
+    "find_acceptance",
+    "load_acceptance",
+]
 
 Calls = Annotated[int, Field(ge=0, le=30)]
 
@@ -29,6 +39,29 @@ class Expectation(Model):
     required_keys: list[str] = []
     contains: dict[str, Any] = Field(default={}, description="fields and the values they must have")
     error_contains: str | None = None
+
+
+class RecordedAnswer(Model):
+    """What an API answers to one request."""
+
+    method: str = "GET"
+    path: str = Field(description="path of the request, with its query where that matters: /orders/7?lang=en")
+    status: Annotated[int, Field(ge=200, le=599)] = 200
+    headers: dict[str, str] = {}
+    json_: Any = Field(None, alias="json", description="the answer, as JSON")
+    text: str | None = Field(None, description="the answer as it is, instead of json")
+    sent: Any = Field(None, description="the JSON that the request must carry")
+
+
+class Setup(Model):
+    """What a tool needs around it to be tried without the world outside."""
+
+    http: list[RecordedAnswer] = Field(default=[], description="answers of the API, served on 127.0.0.1")
+    sqlite: str | None = Field(None, description="SQL script that makes the database")
+    argv: list[str] = Field(
+        default=[], description="a harmless command to run in place of the program; it gets the tool's arguments"
+    )
+    environment: dict[str, str] = Field(default={}, description="environment variables that the tool sees")
 
 
 class Assertions(Model):
@@ -51,6 +84,7 @@ class ToolTest(Model):
     tool_name: str
     query: str = "Please use the tool."
     inputs: dict[str, Any] | None = None
+    setup: Setup | None = Field(None, description="for a tool that calls an API, a program or a database")
     expect: Expectation = Expectation()
     assertions: Assertions = Assertions()
 
@@ -69,6 +103,10 @@ class RailTest(Model):
     calls: Calls = Field(1, description="how many calls of a harmless tool to make")
     shows: str | None = Field(None, description="a text that must appear in the system prompt")
     refuses_after: Calls | None = Field(None, description="how many calls may run before one is refused")
+    finishes_after: Calls | None = Field(None, description="how many calls may run before the turn is ended")
+    says: str | None = Field(None, description="what the model answers")
+    returns: Any = Field(None, description="what a tool returns")
+    hides: str | None = Field(None, description="a text of `says` or `returns` that must not get through")
     lie: bool = Field(default=False, description="let a tool claim a file that is not there")
     note: str = ""
     assertions: Assertions = Assertions()

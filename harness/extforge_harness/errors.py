@@ -8,14 +8,27 @@
     x ChatRefused      -- it answered with an HTTP error; `.status` has it
     x ChatTimeout      -- it took too long
     x ChatMalformed    -- what it answered is too large, or no message
+  * AgentError       -- an agent cannot be used; `.findings` say where and why
+    x AgentDefinitionError -- its definition, or what is asked of it, is wrong
+    x AgentBuildError  -- no package can be made of it; nothing was changed
+  x TemplateError    -- a template is broken
   x HostFailed       -- the host process gave no answer: it crashed, or took too long
+  x SetupFailed      -- what a tool needs around it to be tried could not be made
+  x WorkFailed       -- (work.py) a work module could not be loaded, or raised
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from extforge_verifiers.findings import Finding
+
 __all__ = [
-    "ChatFailed", "ChatMalformed", "ChatMissing", "ChatRefused", "ChatTimeout", "HarnessError", "HostFailed",
-    "HostMissing", "Missing",
+    "AgentBuildError", "AgentDefinitionError", "AgentError", "ChatFailed", "ChatMalformed", "ChatMissing", "ChatRefused", "ChatTimeout", "HarnessError", "HostFailed",
+    "HostMissing", "Missing", "SetupFailed", "TemplateError",
 ]  # fmt: skip
 
 
@@ -68,5 +81,33 @@ class ChatMalformed(ChatFailed):
     """The endpoint's answer is too large, or no message."""
 
 
+class AgentError(HarnessError):
+    """An agent cannot be used: every problem is in `findings`."""
+
+    def __init__(self, source: str, findings: Sequence[Finding]) -> None:
+        super().__init__(source, findings)  # the same as __init__ got, so it pickles
+        self.source = source
+        self.findings = tuple(findings)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{str(f.where) or self.source}: {f.message} [{f.code}]" for f in self.findings)
+
+
+class AgentDefinitionError(AgentError, ValueError):
+    """The definition, or what is asked of the agent, is wrong."""
+
+
+class AgentBuildError(AgentError):
+    """No package can be made of the definition; nothing was changed."""
+
+
+class TemplateError(HarnessError):
+    """A template did not render: a mistake in the template, not in what it was given."""
+
+
 class HostFailed(HarnessError):
     """The host process gave no answer."""
+
+
+class SetupFailed(HarnessError):
+    """What a tool needs around it to be tried could not be made."""

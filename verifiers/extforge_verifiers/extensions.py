@@ -34,7 +34,7 @@ from extforge_verifiers.subjects import JSON_MANIFEST, YAML_MANIFEST, is_extensi
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Tree", "open_tree", "verify_extension"]
+__all__ = ["Tree", "find_secret", "open_tree", "verify_extension"]
 
 MODULE_PREFIX = "openjiuwen.extensions.harness"
 SCHEMA_VERSION = "harness_config.v0.1"
@@ -727,9 +727,10 @@ def _check_files(tree: Tree) -> None:
 
 
 @lru_cache(maxsize=64)  # the extensions of a plan share most of their modules
-def _find_secret(text: str) -> tuple[int, str] | None:
+def find_secret(text: str) -> str | None:
+    """Return the first part of a text that looks like a key or token of a well-known kind."""
     match = _SECRETS.search(text)
-    return (match.start(), match[0][:4]) if match else None
+    return match[0] if match else None
 
 
 def _check_secrets(tree: Tree, name: str) -> None:
@@ -740,10 +741,9 @@ def _check_secrets(tree: Tree, name: str) -> None:
             text = stream.read(1 << 20)
     except OSError:
         return
-    if found := _find_secret(text):
-        start, begins = found
-        line = text.count("\n", 0, start) + 1
-        words = f"{name} holds what looks like a secret ({begins}...)"
+    if secret := find_secret(text):
+        line = text.count("\n", 0, text.index(secret)) + 1
+        words = f"{name} holds what looks like a secret ({secret[:4]}...)"
         tree.report(
             "extension-secret",
             words,

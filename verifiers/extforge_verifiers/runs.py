@@ -62,6 +62,7 @@ def verify_run(
     contracts: Iterable[Contract] = (),
     limits: Limits | None = None,
     deep: bool = False,
+    walk: bool = True,
 ) -> Report:
     """Return which claims of a run are true, and what nobody claimed.
 
@@ -72,6 +73,7 @@ def verify_run(
         contracts: what the tools have promised; a tool without a file is an error then.
         limits: what looking at one file may cost.
         deep: also look with libraries.
+        walk: also look through `root` for files that nobody claimed.
     """
     paths = [records] if isinstance(records, str) else list(records)
     label = paths[0]
@@ -103,7 +105,7 @@ def verify_run(
     ]
     findings += _unkept(promised, judged)
     findings += problems
-    unclaimed = _unclaimed(root, judged, paths)
+    unclaimed = _unclaimed(root, judged, paths) if walk else []
     findings += unclaimed[:_MOST_UNCLAIMED]
     claims = [item.data() for item in judged if item.path]
     facts: dict[str, Any] = {

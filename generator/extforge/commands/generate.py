@@ -58,6 +58,8 @@ __all__ = ["generate"]
 @click.option(
     "--template", type=click.Path(exists=True, file_okay=False), help="A template folder instead of the packaged one."
 )
+@click.option("--merge", is_flag=True, help="Make one extension of all designs, named after the plan's package_name.")
+@click.option("--session", metavar="ID", help="Put the trees below runtime_extensions/ID/ instead.")
 @click.option("--repo", is_flag=True, help="Also make a repository round them: packaging, README, .gitignore, CI.")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but problems.")

@@ -25,7 +25,7 @@ from extforge.commands.printing import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from extforge_harness.workflows import Pack, Skill, Surface, WorkflowRun
+    from extforge_harness.workflows import Skill, Surface, WorkflowRun
     from extforge_verifiers.findings import Finding
 
 __all__ = ["workflows"]
@@ -41,9 +41,8 @@ _extensions = click.option(
 _approval = click.option(
     "--approval",
     type=click.Choice(_APPROVALS),
-    default="ask",
-    show_default=True,
-    help="How much is approved: ask before anything is changed, auto for local changes, full for everything.",
+    help="How much is approved: ask before anything is changed, auto for local changes, full for everything. "
+    "Default: that of the skill's agent, else ask.",
 )
 
 
@@ -61,11 +60,11 @@ def workflows() -> None:
 @output_options
 def list_(folder: str, audience: Literal["model", "user"] | None, max_chars: int, form: str, as_json: bool) -> None:
     """List the skills of a folder, or of an extension tree."""
-    from extforge_harness.workflows import listing
+    from extforge_harness.workflows import listing, load_pack
     from extforge_verifiers.reports.json import finding_data
     from extforge_verifiers.reports.text import printable
 
-    pack = _pack(folder)
+    pack = load_pack(folder)
     text = listing(pack.skills, audience, max_chars) if audience else ""
     if as_json or form == "json":
         data = {
@@ -136,7 +135,7 @@ def check(path: str, extensions: tuple[str, ...], form: str, as_json: bool) -> N
 
 def _read(path: str) -> tuple[list[Skill], list[Finding]]:
     """Return the skills at a path and their problems; a folder that is no skill is a pack."""
-    from extforge_harness.workflows import RunRefused, SkillInvalid, load_skill
+    from extforge_harness.workflows import RunRefused, SkillInvalid, load_pack, load_skill
 
     try:
         return [load_skill(path)], []
@@ -145,25 +144,10 @@ def _read(path: str) -> tuple[list[Skill], list[Finding]]:
     except RunRefused:
         if not os.path.isdir(path):
             raise
-    pack = _pack(path)
+    pack = load_pack(path)
     if not pack.skills and not pack.problems:
         raise click.UsageError(f"there are no skills in {path}")
     return pack.skills, pack.problems
-
-
-def _pack(path: str) -> Pack:
-    """Return the skills of a folder, of an extension tree, or of the trees that were generated into a folder."""
-    from pathlib import Path
-
-    from extforge_harness.workflows import load_pack
-
-    pack = load_pack(path)
-    if not pack.skills and not pack.errors:
-        for folder in sorted(Path(path).glob("openjiuwen/extensions/harness/*/skills")):
-            found = load_pack(folder)
-            pack.skills += found.skills
-            pack.problems += found.problems
-    return pack
 
 
 def _unknown_tools(skill: Skill, extensions: tuple[str, ...]) -> list[Finding]:
@@ -205,7 +189,7 @@ def _levels(trees: Sequence[str]) -> dict[str, str]:
 @_extensions
 @_approval
 @output_options
-def show(skill: str, extensions: tuple[str, ...], approval: str, form: str, as_json: bool) -> None:
+def show(skill: str, extensions: tuple[str, ...], approval: str | None, form: str, as_json: bool) -> None:
     """Show what a run of SKILL would do: levels of steps, tools, guardrails."""
     from extforge_harness.workflows import ArtifactChecker, surface
     from extforge_harness.workflows.skill import levels
@@ -259,7 +243,7 @@ def _load(path: str) -> Skill:
         sys.exit(EXIT_USAGE)
 
 
-def _surface(skill: Skill, trees: Sequence[str], approval: str) -> Surface:
+def _surface(skill: Skill, trees: Sequence[str], approval: str | None) -> Surface:
     from extforge_harness.workflows import approval_gate, resolve_surface
 
     levels = _levels(trees)
@@ -285,6 +269,13 @@ def _surface(skill: Skill, trees: Sequence[str], approval: str) -> Surface:
 )
 @click.option("--script", type=click.Path(exists=True, dir_okay=False), help="Answers of --executor scripted.")
 @_extensions
+@click.option(
+    "--agent",
+    "agents",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False),
+    help="An agent definition that the skill may name. Repeatable.",
+)
 @click.option("--workdir", type=click.Path(file_okay=False), help="Where files are made; default: a new folder.")
 @_approval
 @click.option("--parallel", type=int, default=2, show_default=True, help="Steps at once; at most 3.")

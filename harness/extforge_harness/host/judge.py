@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from extforge_verifiers.checking import Requirement
+from extforge_harness.expecting import judge_result, short
+from extforge_harness.setup import EXTERNAL
 from extforge_verifiers.extensions import open_tree
 from extforge_verifiers.findings import Finding, Report, Severity, Where
 from extforge_verifiers.hostnames import HOOKS
-from extforge_verifiers.results import read_result, verify_result
+from extforge_verifiers.results import read_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +25,7 @@ __all__ = ["Trial", "judge", "plan_turns"]
 
 STAND_IN = "extforge_probe"  # a harmless tool that gives the hooks something to see
 LIAR = "extforge_liar"  # a tool that claims a file it did not write
+ECHO = "extforge_echo"  # a tool that returns its argument `result`
 _REFUSED = "callback execution aborted"
 # Hooks that only an error, a resumed session or a steering message would fire.
 _RARE = frozenset(("on_model_exception", "on_tool_exception", "before_steering_drain"))
@@ -41,7 +43,8 @@ class Trial:
     acceptance: Acceptance
     problems: list[Finding]  # with its acceptance file
     tools: list[str] = field(default_factory=list)
-    custom: set[str] = field(default_factory=set)  # tools that are not written yet
+    does: dict[str, str] = field(default_factory=dict)  # tool -> what it does, as its manifest says
+    environments: dict[int, dict[str, str]] = field(default_factory=dict)  # of tool tests that have a setup
 
     @property
     def session(self) -> str:
@@ -61,8 +64,8 @@ def plan_turns(trials: list[Trial]) -> dict[str, Any]:
         tree = open_tree(str(trial.copy))
         metadata = tree.metadata.get("tools")
         for item in metadata if isinstance(metadata, list) else []:
-            if isinstance(item, dict) and item.get("does") == "custom":
-                trial.custom.add(str(item.get("name")))
+            if isinstance(item, dict):
+                trial.does[str(item.get("name"))] = str(item.get("does"))
         methods = {
             node.name
             for source in tree.sources.values()
@@ -76,9 +79,12 @@ def plan_turns(trials: list[Trial]) -> dict[str, Any]:
         # One harmless call comes first: hooks see it, and a report has something to report.
         turns.append(_turn(trial, "hooks", "Please use a tool.", [(STAND_IN, {})]))
         for index, tool in enumerate(trial.acceptance.tool_tests):
-            if tool.inputs is not None:
-                turns.append(_turn(trial, f"tool-{index}", tool.query, [(tool.tool_name, tool.inputs)]))
-    return {"turns": turns, "stand_ins": sorted(stand_ins), "task_loop": task_loop, "liar": LIAR}
+            # What reaches outside is only called with something harmless around it.
+            ready = index in trial.environments or trial.does.get(tool.tool_name) not in EXTERNAL
+            if tool.inputs is not None and ready:
+                turn = _turn(trial, f"tool-{index}", tool.query, [(tool.tool_name, tool.inputs)])
+                turns.append({**turn, "environment": trial.environments.get(index, {})})
+    return {"turns": turns, "stand_ins": sorted(stand_ins), "task_loop": task_loop, "liar": LIAR, "echo": ECHO}
 
 
 def _rail_turns(trial: Trial, index: int, test: RailTest, stand_ins: set[str]) -> Iterator[dict[str, Any]]:
@@ -90,10 +96,18 @@ def _rail_turns(trial: Trial, index: int, test: RailTest, stand_ins: set[str]) -
     if test.lie:
         stand_ins.add(LIAR)
         yield _turn(trial, f"lie-{index}", test.query, [(LIAR, {})])
-    calls = test.calls if test.refuses_after is None else test.refuses_after + 1
+    if test.says is not None:
+        says = {"says": test.says, "streams": True}
+        yield {**_turn(trial, f"says-{index}", test.query, [], f"{trial.session}-says"), **says}
+    if test.returns is not None:
+        stand_ins.add(ECHO)
+        calls = [(ECHO, {"result": test.returns})]
+        yield _turn(trial, f"returns-{index}", test.query, calls, f"{trial.session}-returns")
+    limits = [n + 1 for n in (test.refuses_after, test.finishes_after) if n is not None]
+    number = max([test.calls, *limits])
     # A session of its own: a budget of another extension would count these calls too.
     session = f"{trial.session}-rail-{index}"
-    yield _turn(trial, f"rail-{index}", test.query, [(STAND_IN, {})] * max(calls, 1), session)
+    yield _turn(trial, f"rail-{index}", test.query, [(STAND_IN, {})] * max(number, 1), session)
 
 
 def _turn(
@@ -129,6 +143,7 @@ class _Judge:
         self.findings: list[Finding] = list(trial.problems)
         self.checked: list[str] = ["load"]
         self.skipped: dict[str, str] = {}
+        self.open_question = ""
         self.version = _version(facts["openjiuwen"])
 
     def report(self) -> Report:
@@ -149,7 +164,8 @@ class _Judge:
             "python": self.facts["python"],
             "refs": self.alone.get("refs", []),
         }
-        return Report(self.trial.tree, "extension", tuple(self.checked), self.skipped, facts, tuple(self.findings))
+        checked, findings = tuple(self.checked), tuple(self.findings)
+        return Report(self.trial.tree, "extension", checked, self.skipped, facts, findings, self.open_question)
 
     def find(self, code: str, message: str, failure_id: str | None = None, **more: Any) -> None:
         """Note an error, or whatever `severity` says."""
@@ -162,7 +178,7 @@ class _Judge:
     def _load(self) -> None:
         if not self.alone["loaded"]:
             error = self.alone["error"]
-            words = f"openJiuwen {self.facts['openjiuwen']} does not load it: {_short(error['message'])}"
+            words = f"openJiuwen {self.facts['openjiuwen']} does not load it: {short(error['message'])}"
             for failure_id in _load_failures(error):
                 self.find(f"host-{failure_id.replace('_', '-')}", words, failure_id)
             return
@@ -183,7 +199,7 @@ class _Judge:
                 words = f"the tool {card['name']!r} has no object schema for its inputs; model APIs refuse it"
                 self.find("host-tool-schema", words, "manifest_invalid")
         if "unload_error" in self.alone:
-            words = f"it cannot be unloaded: {_short(self.alone['unload_error']['message'])}"
+            words = f"it cannot be unloaded: {short(self.alone['unload_error']['message'])}"
             self.find("host-unload", words, "harness_load_failed")
         elif left := self.alone.get("left_behind"):
             # 0.1.14 and 0.1.15 leave skill folders behind whatever the extension does.
@@ -194,7 +210,7 @@ class _Judge:
     def _together(self) -> None:
         error = self.together.get("error") or {}
         if error.get("extension") == self.trial.name:
-            words = f"it does not load together with the others: {_short(error['message'])}"
+            words = f"it does not load together with the others: {short(error['message'])}"
             self.find("host-together", words, "harness_load_failed")
         else:
             self.skipped["run"] = "the extensions do not load together"
@@ -204,82 +220,56 @@ class _Judge:
     def _tools(self) -> None:
         tried: set[str] = set()
         for index, test in enumerate(self.trial.acceptance.tool_tests):
-            self.checked.append(f"tool {test.tool_name}")
             turn = self.turns.get(f"{self.trial.name}:tool-{index}")
+            if turn is not None or self.trial.does.get(test.tool_name) not in EXTERNAL:
+                self.checked.append(f"tool {test.tool_name}")
             if turn is not None:
                 tried.add(test.tool_name)
                 self._tool(test, turn)
         for name in self.trial.tools:
-            if name in self.trial.custom:
+            if self.trial.does.get(name) == "custom":
                 words = f"the tool {name!r} is not implemented"
                 self.find("tool-not-implemented", words, "tool_result_failed", fix="write its run() function")
+            elif name not in tried and self.trial.does.get(name) in EXTERNAL:
+                fix = f"give it a setup in acceptance/{self.trial.name}.yaml"
+                self.open_question = f"the tool {name!r} reaches outside and was not called: {fix}"
+                self.skipped[f"tool {name}"] = f"it has no setup to be tried with; {fix}"
             elif name not in tried:
                 words = f"the tool {name!r} was never called: the acceptance file gives it no inputs"
                 fix = f"add inputs for it to acceptance/{self.trial.name}.yaml"
                 self.find("host-tool-not-called", words, "tool_not_called", fix=fix)
 
     def _tool(self, test: ToolTest, turn: dict[str, Any]) -> None:
-        if test.tool_name in self.trial.custom:
+        if self.trial.does.get(test.tool_name) == "custom":
             return
         name = test.tool_name
         results = [r for r in turn["results"] if r["tool"] == name]
         if turn.get("error"):
             self.find(
                 "host-turn-failed",
-                f"the turn that calls {name!r} failed: {_short(turn['error'])}",
+                f"the turn that calls {name!r} failed: {short(turn['error'])}",
                 "tool_result_failed",
             )
         if name not in turn["offered"]:
             self.find("host-tool-not-offered", f"the model is not offered the tool {name!r}", "tool_not_registered")
         if name not in turn["executed"]:
             message = next((str(r["message"]) for r in results), "no reason given")
-            self.find("host-tool-not-called", f"the call of {name!r} did not run: {_short(message)}", "tool_not_called")
+            self.find("host-tool-not-called", f"the call of {name!r} did not run: {short(message)}", "tool_not_called")
             return
         if not results or results[-1]["exception"]:
             reason = results[-1]["exception"] if results else "the host recorded no result"
-            self.find("host-tool-raised", f"{name!r} raised: {_short(reason)}", "tool_result_failed")
+            self.find("host-tool-raised", f"{name!r} raised: {short(reason)}", "tool_result_failed")
             return
         self._result(test, results[-1])
 
     def _result(self, test: ToolTest, seen: dict[str, Any]) -> None:
-        name, expect = test.tool_name, test.expect
-        result = read_result(seen["result"])
-        if result is None:
-            words = f"{name!r} returned no structured result but {seen['type']}: {seen['result']!r:.80}"
-            self.find("result-shape", words, "tool_result_schema_missing")
-            return
-        succeeded = result.get("success") is not False
-        if expect.success and not succeeded:
-            self.find("host-tool-failed", f"{name!r} failed: {_short(str(result.get('error')))}", "tool_result_failed")
-            return
-        if not expect.success:
-            wanted = expect.error_contains
-            if succeeded:
-                self.find(
-                    "host-tool-succeeded",
-                    f"{name!r} should fail on these inputs, and claims success",
-                    "tool_result_failed",
-                )
-            elif wanted and wanted not in str(result.get("error")):
-                self.find(
-                    "host-tool-error",
-                    f"{name!r} fails with {result.get('error')!r}, not {wanted!r}",
-                    "tool_result_failed",
-                )
-            return
-        bounds = [Requirement(fact, ">=", value) for fact, value in expect.minimum.items()]
-        fields = test.assertions.required_fields
         root = os.path.join(self.work, self.trial.name)
-        report = verify_result(seen["result"], root=root, format=expect.format, requirements=bounds, fields=fields)
-        self.findings += [
-            Finding(f.code, f"{name}: {f.message}", f.severity, f.where, f.fix, f.failure_id) for f in report.findings
-        ]
-        for key, value in expect.contains.items():
-            if result.get(key) != value:
-                words = f"{name!r} returned {key}={result.get(key)!r}, not {value!r}"
-                self.find("host-tool-result", words, "tool_result_failed")
-        if result.get("recorded") is False:
-            words = f"{name!r} reports that nothing was recorded, after the rail saw calls in the same session"
+        self.findings += judge_result(test, seen["result"], root=root)
+        result = read_result(seen["result"]) or {}
+        if test.expect.success and result.get("recorded") is False:
+            words = (
+                f"{test.tool_name!r} reports that nothing was recorded, after the rail saw calls in the same session"
+            )
             self.find("host-state-not-shared", words, "rail_tool_state_not_shared")
 
     # ----- rails
@@ -299,7 +289,7 @@ class _Judge:
             self.find("host-hook-not-observed", words, "rail_hook_not_observed")
         for name, facts in sorted(seen.items()):
             if facts["errors"]:
-                words = f"{rail}.{name} raises, and the host swallows it: {_short(facts['errors'][0])}"
+                words = f"{rail}.{name} raises, and the host swallows it: {short(facts['errors'][0])}"
                 self.find("host-hook-raised", words, "rail_hook_not_observed")
             elif not facts["calls"] and name in HOOKS and name not in _RARE:
                 words = f"{rail}.{name} never fired"
@@ -319,8 +309,9 @@ class _Judge:
             turn = self.turns.get(f"{prefix}:lie-{index}", {})
             message = " ".join(str(m) for m in turn.get("tool_messages", []))
             if "not true" not in message and "no file" not in message:
-                words = f"{test.rail} let a false claim through: the model read {_short(message)}"
+                words = f"{test.rail} let a false claim through: the model read {short(message)}"
                 self.find("host-gate-open", words, "rail_hook_not_observed")
+        self._screen(index, test)
         turn = self.turns.get(f"{prefix}:rail-{index}")
         if turn is None:
             return
@@ -329,13 +320,34 @@ class _Judge:
             self.find("host-prompt-not-shown", words, "rail_hook_not_observed")
         if test.refuses_after is not None:
             self._limit(test, turn)
+        if test.finishes_after is not None:
+            ran = turn["executed"].count(STAND_IN)
+            if ran > test.finishes_after or "used up" not in str((turn.get("answer") or {}).get("output")):
+                words = f"{test.rail} should end the turn after {test.finishes_after} calls; {ran} ran"
+                self.find("host-budget-open", words, "rail_hook_not_observed")
         if test.assertions.observable_state_file:
             self._state(test)
+
+    def _screen(self, index: int, test: RailTest) -> None:
+        """What a screen hides must reach neither the user nor the model."""
+        says = self.turns.get(f"{self.trial.name}:says-{index}")
+        returns = self.turns.get(f"{self.trial.name}:returns-{index}")
+        for turn, seen, reader in (
+            (says, [says["answer"], says["streamed"]] if says and "answer" in says else None, "user"),
+            (returns, returns["tool_messages"] if returns else None, "model"),
+        ):
+            if turn is None or test.hides is None:
+                continue
+            text = json.dumps(seen, ensure_ascii=False)
+            hidden = json.dumps(test.hides, ensure_ascii=False)[1:-1]
+            if not seen or hidden in text:
+                words = f"{test.rail} should keep {test.hides!r:.60} from the {reader}, who read {short(text)}"
+                self.find("host-screen-open", words, "rail_hook_not_observed")
 
     def _guard(self, test: RailTest, turn: dict[str, Any], what: str) -> None:
         tool = test.tool_name or STAND_IN
         ran = tool in turn["executed"]
-        message = _short(" ".join(str(m) for m in turn["tool_messages"]))
+        message = short(" ".join(str(m) for m in turn["tool_messages"]))
         if what == "blocks" and ran:
             words = f"{test.rail} let a call of {tool} through that it must refuse: {json.dumps(test.blocks, ensure_ascii=False)}"
             self.find("host-guard-open", words, "rail_hook_not_observed")
@@ -373,7 +385,7 @@ class _Judge:
 
     def _unloading(self) -> None:
         if "unload_error" in self.together:
-            words = f"it cannot be unloaded after use: {_short(self.together['unload_error']['message'])}"
+            words = f"it cannot be unloaded after use: {short(self.together['unload_error']['message'])}"
             self.find("host-unload", words, "harness_load_failed")
         for item in self.together.get("left_behind", []):
             mine = item.startswith(f"sections: ['extforge_{self.trial.name}_")
@@ -392,11 +404,6 @@ class _Judge:
                 if f"`{skill}`" not in prompts and skill not in prompts:
                     words = f"the model is not offered the skill {skill!r}"
                     self.find("host-skill-not-offered", words, "skill_not_loaded")
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 300 else f"{line[:297]}..."
 
 
 def _version(text: str) -> tuple[int, ...]:

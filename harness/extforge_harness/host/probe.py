@@ -292,8 +292,8 @@ def watch_tools(agent: Any, watch: Watch, seen: set[str]) -> None:
         tool.invoke = wrap(tool.invoke, card.name)
 
 
-def stand_in(name: str, result: Facts) -> Any:
-    """Return a tool that does nothing but give this result: for rails that watch tools of the host."""
+def stand_in(name: str, result: Facts | None) -> Any:
+    """Return a tool that does nothing but give this result, or its argument `result` when there is none."""
     from openjiuwen.core.foundation.tool import Tool, ToolCard
 
     class StandInTool(Tool):  # type: ignore[misc]
@@ -302,8 +302,8 @@ def stand_in(name: str, result: Facts) -> Any:
             super().__init__(ToolCard(id=name, name=name, description="stand-in", input_params=schema))
 
         async def invoke(self, inputs: Any, **kwargs: Any) -> Any:
-            del inputs, kwargs
-            return result
+            del kwargs
+            return inputs.get("result") if result is None else result
 
         async def stream(self, inputs: Any, **kwargs: Any) -> Any:
             yield await self.invoke(inputs, **kwargs)
@@ -311,7 +311,7 @@ def stand_in(name: str, result: Facts) -> Any:
     return StandInTool()
 
 
-def add_stand_in(agent: Any, name: str, result: Facts) -> None:
+def add_stand_in(agent: Any, name: str, result: Facts | None) -> None:
     """Put a stand-in tool on the agent unless something of that name is there."""
     if agent.ability_manager.get(name) is not None:
         return
@@ -341,9 +341,13 @@ async def turn(agent: Any, model: ScriptedModel, watch: Watch, spec: Facts, work
     model.script = [
         tool_call(call["tool_name"], call["arguments"], f"call_{index}") for index, call in enumerate(spec["calls"])
     ]
+    if "says" in spec:
+        model.script.append({"role": "assistant", "content": spec["says"]})
     before = (len(model.requests), len(watch.results), len(watch.executed))
     started = time.monotonic()
     facts: Facts = {"id": spec["id"]}
+    usual = dict(os.environ)
+    os.environ.update(spec.get("environment") or {})
     try:
         session = create_agent_session(session_id=spec["session"], card=agent.card)
         await session.pre_run(inputs={"query": spec["query"]})
@@ -353,8 +357,13 @@ async def turn(agent: Any, model: ScriptedModel, watch: Watch, spec: Facts, work
             facts["answer"] = _jsonable({key: answer.get(key) for key in ("output", "result_type")})
         finally:
             await session.post_run()
+        if spec.get("streams"):
+            facts["streamed"] = await stream(agent, model, spec)
     except Exception as exc:  # noqa: BLE001 -- whatever an extension does to a turn is a fact about it
         facts["error"] = f"{type(exc).__name__}: {exc}"
+    finally:
+        os.environ.clear()
+        os.environ.update(usual)
     requests = model.requests[before[0] :]
     last = requests[-1] if requests else {}
     facts["requests"] = len(requests)
@@ -369,6 +378,25 @@ async def turn(agent: Any, model: ScriptedModel, watch: Watch, spec: Facts, work
     facts["inputs"] = watch.inputs[before[2] :]
     facts["seconds"] = round(time.monotonic() - started, 3)
     return facts
+
+
+async def stream(agent: Any, model: ScriptedModel, spec: Facts) -> list[Any]:
+    """Play what the model says once more, as a stream, and return every piece that reaches the user."""
+    from openjiuwen.core.session.agent import create_agent_session
+
+    model.script = [{"role": "assistant", "content": spec["says"]}]
+    name = f"{spec['session']}-streamed"
+    session = create_agent_session(session_id=name, card=agent.card)
+    await session.pre_run(inputs={"query": spec["query"]})
+
+    async def read() -> list[Any]:
+        asked = {"query": spec["query"], "conversation_id": name}
+        return [_jsonable(piece) async for piece in agent.stream(asked, session=session)]
+
+    try:
+        return await asyncio.wait_for(read(), TURN_SECONDS)
+    finally:
+        await session.post_run()
 
 
 def _error(exc: BaseException) -> Facts:
@@ -439,7 +467,8 @@ async def probe(job: Facts, model: ScriptedModel) -> Facts:
     together["loaded"] = True
     for name in job.get("stand_ins", []):
         lie = {"success": True, "path": "not-there.pptx", "format": "pptx", "exists": True, "size_bytes": 1}
-        add_stand_in(agent, name, lie if name == job.get("liar") else {"success": True, "ran": name})
+        results = {job.get("liar"): lie, job.get("echo"): None}
+        add_stand_in(agent, name, results.get(name, {"success": True, "ran": name}))
     seen: set[str] = set()
     watch_tools(agent, watch, seen)
     together["watched_tools"] = sorted(seen)

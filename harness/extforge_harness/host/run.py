@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from extforge_harness.acceptance import Acceptance, find_acceptance, load_acceptance
-from extforge_harness.errors import HostFailed, HostMissing
+from extforge_harness.errors import HostFailed, HostMissing, SetupFailed
 from extforge_harness.host.judge import Trial, judge, plan_turns
+from extforge_harness.setup import find_card, prepared
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.findings import Finding, Report, Where
 
@@ -74,13 +75,10 @@ def verify_in_host(
         raise HostMissing(f"openJiuwen is not installed for {python or 'this Python'}", INSTALL)
     folder = Path(scratch or tempfile.mkdtemp(prefix="extforge-host-")).resolve()
     trials, early = _prepare(trees, folder)
-    job = {
-        "extensions": [{"name": t.name, "path": str(t.copy), "requirements": _requirements(t.copy)} for t in trials],
-        "scratch": str(folder / "work"),
-        "memory_mb": MEMORY_MB,
-        **plan_turns(trials),
-    }
-    facts = _run(job, folder, python or sys.executable, timeout)
+    with contextlib.ExitStack() as stack:
+        for trial in trials:
+            _set_up(trial, folder, stack)
+        facts = _run(_job(trials, folder), folder, python or sys.executable, timeout)
     if missing := facts.get("missing_requirements"):
         raise HostMissing(
             f"the trees require packages that are not installed: {', '.join(missing)}",
@@ -91,6 +89,32 @@ def verify_in_host(
         raise HostFailed(f"the host process failed: {crash['type']}: {crash['message']}")
     reports = judge(trials, facts, str(folder / "work"))
     return HostRun(facts["openjiuwen"], facts["python"], [*early, *reports], str(folder))
+
+
+def _job(trials: list[Trial], folder: Path) -> dict[str, Any]:
+    return {
+        "extensions": [{"name": t.name, "path": str(t.copy), "requirements": _requirements(t.copy)} for t in trials],
+        "scratch": str(folder / "work"),
+        "memory_mb": MEMORY_MB,
+        **plan_turns(trials),
+    }
+
+
+def _set_up(trial: Trial, folder: Path, stack: contextlib.ExitStack) -> None:
+    """Make what its tools need around them; what cannot be made is a finding."""
+    for index, test in enumerate(trial.acceptance.tool_tests):
+        card = find_card(str(trial.copy), test.tool_name)
+        if test.setup is None:
+            continue
+        own = folder / "setups" / f"{trial.name}-{index}"
+        own.mkdir(parents=True)
+        try:
+            environment = stack.enter_context(prepared(test.setup, card[1]["options"] if card else {}, own))
+        except SetupFailed as exc:
+            words = f"{test.tool_name!r} could not be tried: {exc}"
+            trial.problems.append(Finding("host-setup", words, where=Where(trial.tree)))
+            continue
+        trial.environments[index] = environment
 
 
 def _prepare(trees: list[str], folder: Path) -> tuple[list[Trial], list[Report]]:

@@ -44,24 +44,37 @@ def load_pack(path: str | os.PathLike[str], *, strict: bool = False) -> Pack:
     """Return the skills of a folder.
 
     Args:
-        path: the folder; of an extension tree, its `skills/` is taken.
+        path: the folder; or an extension tree, or a folder that trees were generated into: then all of theirs.
         strict: raise for the first bad skill instead of collecting.
 
     Raises:
         RunRefused: when the folder is not there, or may not be read (`workflow-not-found`).
         SkillInvalid: with `strict`, for the first skill that cannot be used.
     """
-    folder = Path(path)
-    if (folder / "harness_config.yaml").is_file() and (folder / "skills").is_dir():
-        folder /= "skills"
+    pack = Pack(str(path))
+    for folder in _skill_folders(Path(path)):
+        _load_folder(pack, folder, strict=strict)
+    return pack
+
+
+def _skill_folders(root: Path) -> list[Path]:
+    """Return the folders of skills of an extension tree, or of the trees that were generated into a folder."""
+    if (root / "harness_config.yaml").is_file():
+        own = root / "skills"
+        return [own] if own.is_dir() else sorted(root.glob("*/skills"))  # of a merged tree
+    places = ("openjiuwen/extensions/harness/*", "runtime_extensions/*/*")
+    trees = sorted(found.parent for place in places for found in root.glob(f"{place}/harness_config.yaml"))
+    return [folder for tree in trees for folder in _skill_folders(tree)] if trees else [root]
+
+
+def _load_folder(pack: Pack, folder: Path, *, strict: bool) -> None:
     try:
         entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
     except OSError as exc:
         words = f"no folder of skills: {exc.strerror or exc}"
         raise RunRefused("workflow-not-found", folder.name, words, str(folder)) from None
-    pack = Pack(str(folder))
     found: dict[str, str] = {}
-    for entry in sorted(_usable(pack, entries), key=lambda entry: not entry.is_dir()):
+    for entry in sorted(_usable(pack, folder, entries), key=lambda entry: not entry.is_dir()):
         id_ = entry.name if entry.is_dir() else entry.stem
         try:
             is_file = entry.suffix in (".yaml", ".yml") and entry.is_file()
@@ -77,7 +90,6 @@ def load_pack(path: str | os.PathLike[str], *, strict: bool = False) -> Pack:
             if strict:
                 raise
             pack.problems += exc.findings
-    return pack
 
 
 def load_skill(path: str | os.PathLike[str]) -> Skill:
@@ -134,9 +146,9 @@ def _is_skill_folder(entry: Path) -> bool:
     return entry.is_dir() and any((entry / name).exists() for name in names)
 
 
-def _usable(pack: Pack, entries: list[Path]) -> Iterator[Path]:
+def _usable(pack: Pack, folder: Path, entries: list[Path]) -> Iterator[Path]:
     """Yield what is not hidden and does not lead out of the pack."""
-    root = Path(pack.path).resolve()
+    root = folder.resolve()
     for entry in entries:
         names = (entry, entry / WORKFLOW_FILE, entry / KNOWLEDGE_FILE)
         if entry.name.startswith("."):

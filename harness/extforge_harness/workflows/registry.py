@@ -20,11 +20,11 @@ class ExtensionUnreadable(HarnessError):
 
 
 def extension_of(skill_folder: str | os.PathLike[str] | None) -> str | None:
-    """Return the extension tree that a skill lies in (`<tree>/skills/<skill>`), or None."""
-    if skill_folder is None:
+    """Return the extension tree that a skill lies in (`<tree>/skills/<skill>`, one level deeper in a merged one)."""
+    if skill_folder is None or Path(skill_folder).parent.name != "skills":
         return None
-    tree = Path(skill_folder).parent.parent
-    return str(tree) if Path(skill_folder).parent.name == "skills" and is_extension(str(tree)) else None
+    trees = list(Path(skill_folder).parents)[1:3]
+    return next((str(tree) for tree in trees if is_extension(str(tree))), None)
 
 
 def extension_tools(tree: str | os.PathLike[str]) -> dict[str, str]:

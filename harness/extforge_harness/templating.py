@@ -1,9 +1,9 @@
-"""Copier, run for many designs of one template.
+"""Render Copier templates, cut off from the user's settings and from every folder that holds something.
 
 Measured on Copier 9.19: it half-writes into existing folders on an error, reads the user's settings file, changes the
-working directory of the process, compiles every template and every file name again for each design, and asks git
-about every file.  So each design is rendered into a fresh folder, with settings of ours, one environment for all
-designs, and no question about a repository that a fresh folder is not in.
+working directory of the process, compiles every template and every file name again for each rendering, and asks git
+about every file.  So everything is rendered into a fresh folder, with settings of ours, one environment for all
+renderings of a template, and no question about a repository that a fresh folder is not in.
 """
 
 from __future__ import annotations
@@ -12,17 +12,44 @@ import os
 import tempfile
 from contextlib import contextmanager
 from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from extforge.errors import TemplateError
+from extforge_harness.errors import TemplateError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Mapping
 
     from jinja2.sandbox import SandboxedEnvironment
 
-__all__ = ["Copier"]
+__all__ = ["Copier", "render_template", "template_folder"]
+
+
+def template_folder(name: str = "extension") -> Path:
+    """Return the folder of a packaged template."""
+    return Path(str(files("extforge_templates").joinpath(name)))
+
+
+def render_template(template: Path, context: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return the files that a template renders to: path -> bytes.
+
+    Args:
+        template: the folder with its `copier.yml`.
+        context: what it sees; the values are data, and are not rendered themselves.
+
+    Raises:
+        TemplateError: when it does not render.
+    """
+    with tempfile.TemporaryDirectory(prefix="extforge-") as folder:
+        # Copier and we both follow symlinks of the system's temporary folder; resolve it once.
+        target = Path(folder).resolve() / "tree"
+        Copier(template).copy(target, dict(context))
+        return {
+            path.relative_to(target).as_posix(): path.read_bytes()
+            for path in sorted(target.rglob("*"))
+            if path.is_file() and not path.is_symlink()
+        }
 
 
 class Copier:
