@@ -119,10 +119,18 @@ def test_no_module_is_named_for_nothing() -> None:
     assert not [path for _, path in MODULES if path.stem in ("utils", "helpers", "common", "core", "misc")]
 
 
+def test_agents_workflows_and_runtimes_meet_in_shared_modules_only() -> None:
+    parts = ("agents", "workflows", "runtimes")
+    for part in parts:
+        for path in (PACKAGES["extforge_harness"] / part).rglob("*.py"):
+            for name, _ in imports(path):
+                assert not any(name.startswith(f"extforge_harness.{other}") for other in parts if other != part), path
+
+
 # --------------------------------------------------------------------------- codes
 
 CODE = re.compile(
-    r"(agent|artifact|bmp|budget|check|claim|contract|csv|document|design|docx|drawing|extension|gap|gif|host|html|image|jpg|json|md|office|ooxml|pdf|placeholder|plan|png|pptx|record|requirement|result|run|skill|svg|template|text|tiff|tool|webp|xlsx|xml|zip)(-[a-z0-9]+)+"
+    r"(agent|artifact|bmp|budget|check|claim|contract|csv|document|design|docx|drawing|extension|gap|gif|host|html|image|jpg|json|md|office|ooxml|pdf|placeholder|plan|png|pptx|record|requirement|result|run|skill|svg|template|text|tiff|tool|webp|workflow|xlsx|xml|zip)(-[a-z0-9]+)+"
 )
 # Built from parts in the source.
 COMPOSED = {

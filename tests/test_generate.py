@@ -45,6 +45,7 @@ def test_the_tree_of_a_tool_and_a_skill(tmp_path: Path) -> None:
         "__init__.py",
         "harness_config.yaml",
         "skills/order_export_json/SKILL.md",
+        "skills/order_export_json/skill.yaml",
         "tools/__init__.py",
         "tools/order_export_json.json",
         "tools/order_export_json.py",
@@ -57,7 +58,8 @@ def test_the_tree_of_a_tool_and_a_skill(tmp_path: Path) -> None:
 
 def test_only_declared_components_are_made(tmp_path: Path) -> None:
     files = rendered(tmp_path, design("brand_voice", components=["skill"]))
-    assert below(files, "brand_voice") == ["__init__.py", "harness_config.yaml", "skills/brand_voice/SKILL.md"]
+    skill = ["skills/brand_voice/SKILL.md", "skills/brand_voice/skill.yaml"]
+    assert below(files, "brand_voice") == ["__init__.py", "harness_config.yaml", *skill]
     manifest = yaml.safe_load(files["openjiuwen/extensions/harness/brand_voice/harness_config.yaml"])
     assert manifest["resources"] == {"skills": {"dirs": ["skills/"]}}
     assert manifest["metadata"]["extension"]["kind"] == "capability"

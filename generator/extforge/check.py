@@ -17,6 +17,7 @@ from extforge.patterns import slow_reason, unsafe_reason
 from extforge.plan import DoesRail, DoesTool, ExtensionDesign, ResultFilterSpec
 from extforge.reading import Entry, Source, read_plan
 from extforge.rules import check_design, check_relations, problem
+from extforge.workflows import check_workflows
 from extforge_harness.acceptance import EXTERNAL
 from extforge_harness.documents import bind, suggest
 from extforge_verifiers.documents import json_path
@@ -134,6 +135,7 @@ def check_source(
             plan.findings += _check_derived(blueprint)
             plan.findings += _check_community(blueprint, collection)
             plan.findings += check_content(blueprint)
+            plan.findings += check_workflows(blueprint)
         plan.blueprints = _in_order(blueprints)
         plan.collection = collection
     plan.findings.sort(key=lambda f: (f.where.path or "", f.where.line or 0, f.where.column or 0))

@@ -30,6 +30,7 @@ COMMANDS = {
     "generate": "Make the extensions of PLAN.",
     "verify": "Say whether each of PATHS is what it claims to be.",
     "demo": "Run the whole chain on a bundled plan, offline.",
+    "workflows": "List, check, show and run the workflows of skills.",
     "templates": "List, check and render the skeletons.",
     "schema": "Print the JSON Schema of a document.",
     "explain": "Print what a finding code means.",

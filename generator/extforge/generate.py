@@ -21,6 +21,8 @@ from extforge.target.diff import render_diff
 from extforge.target.journal import apply_changes, exclusive, is_interrupted, recover
 from extforge.target.lock import read_lock
 from extforge_harness.skills import read_skill_files
+from extforge_harness.workflows.errors import SkillInvalid
+from extforge_harness.workflows.pack import load_skill
 from extforge_verifiers.documents import read_document
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.extensions import verify_extension
@@ -28,7 +30,7 @@ from extforge_verifiers.findings import Finding, Severity
 from extforge_verifiers.subjects import is_extension
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from extforge.community import Collection
     from extforge.derive import Blueprint
@@ -123,7 +125,9 @@ def generate(plan: CheckedPlan, into: str, options: Options | None = None) -> Ge
         if options.merge:
             root = combine(blueprints, plan.package_name, staged)
             records = {plan.package_name: _record(root, plan.package_name, plan.label)}
-        check_rendered([record["root"] for record in records.values()], staged, list(existing_extensions(into)))
+        homes = {b.name: f"{root}/{b.name}" if options.merge else b.root for b in blueprints}
+        skills = [f"{homes[b.name]}/skills/{s.name}" for b in blueprints for s in b.skills if not s.source]
+        check_rendered([record["root"] for record in records.values()], staged, list(existing_extensions(into)), skills)
         if options.repo or (options.only is None and set(REPOSITORY_FILES) & set(read_lock(target).files)):
             for path, data in repository_files(plan.blueprints, plan.package_name, _name_of(plan.label)).items():
                 staged.write(path, data)
@@ -212,8 +216,10 @@ def _chosen(plan: CheckedPlan, only: str | None) -> list[Blueprint]:
     return [blueprint for blueprint in plan.blueprints if blueprint.name in wanted]
 
 
-def check_rendered(roots: list[str], staged: Staged, beside: list[str]) -> None:
+def check_rendered(roots: list[str], staged: Staged, beside: list[str], skills: Iterable[str] = ()) -> None:
     """Look at what was rendered as `extforge verify` would; a finding here is a mistake in the template.
+
+    The generated `skills` are also loaded as a run of their workflows would.
 
     Raises:
         TemplateError: with every error found.
@@ -226,6 +232,11 @@ def check_rendered(roots: list[str], staged: Staged, beside: list[str]) -> None:
             for finding in report.findings
             if finding.severity is Severity.ERROR and not _is_known(finding, beside)
         ]
+    for skill in skills:
+        try:
+            load_skill(staged.folder / skill)
+        except SkillInvalid as exc:
+            errors += exc.findings
     if errors:
         lines = "; ".join(f"{f.where}: {f.message}".replace(str(staged.folder), "").lstrip("/") for f in errors[:5])
         raise TemplateError(f"the template renders what the host would not load: {lines}")

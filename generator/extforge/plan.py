@@ -301,6 +301,7 @@ class ExtensionDesign(Model):
     tools: list[ToolSpec] = []
     rails: list[RailSpec] = []
     skills: list[SkillSpec] = []
+    workflows: dict[str, dict[str, Any]] = Field(default={}, description="skill name: the content of its skill.yaml")
     requirements: list[str] = Field(default=[], description="further packages the extension imports: name>=1.0")
     acceptance: dict[str, AcceptanceSpec] = Field(default={}, description="tool name: what to try")
 

@@ -8,7 +8,7 @@ __all__ = ["schema_of"]
 
 
 def schema_of(kind: str) -> dict[str, Any]:
-    """Return the JSON Schema of `agent`, `gaps`, `plan`, `acceptance` or `report`."""
+    """Return the JSON Schema of `agent`, `gaps`, `plan`, `workflow`, `acceptance` or `report`."""
     if kind == "report":
         from extforge_verifiers.reports.json import report_schema  # noqa: PLC0415
 
@@ -25,6 +25,10 @@ def schema_of(kind: str) -> dict[str, Any]:
         from extforge.design.gaps import GapAnalysis  # noqa: PLC0415
 
         return _named("extforge gap analysis", GapAnalysis.model_json_schema())
+    if kind == "workflow":
+        from extforge_harness.workflows.skill import Workflow  # noqa: PLC0415
+
+        return _named("extforge skill workflow (skill.yaml)", Workflow.model_json_schema(by_alias=True))
     return _plan_schema()
 
 

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from extforge.serialise import front_matter
+from extforge.workflows import workflow_text
 
 if TYPE_CHECKING:
     from extforge.derive import Blueprint, Skill
@@ -14,10 +15,16 @@ __all__ = ["skill_body", "skill_files"]
 
 
 def skill_files(blueprint: Blueprint, skill: Skill) -> dict[str, Any]:
-    """Return the skill as the template takes it: name, text of SKILL.md, references."""
+    """Return the skill as the template takes it: name, text of SKILL.md and skill.yaml, references."""
     head = front_matter({"name": skill.name, "description": skill.description, "trigger": skill.trigger})
+    workflow = workflow_text(blueprint, skill)
     references = [{"name": name, "text": _ending(text)} for name, text in sorted(skill.spec.references.items())]
-    return {"name": skill.name, "text": f"{head}\n{skill_body(blueprint, skill)}", "references": references}
+    return {
+        "name": skill.name,
+        "text": f"{head}\n{skill_body(blueprint, skill)}",
+        "references": references,
+        "workflow": workflow,
+    }
 
 
 def skill_body(blueprint: Blueprint, skill: Skill) -> str:

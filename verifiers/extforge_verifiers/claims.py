@@ -10,7 +10,7 @@ import re
 
 from extforge_verifiers.formats import FORMATS
 
-__all__ = ["claimed_in"]
+__all__ = ["claimed_in", "paths_in"]
 
 _SUFFIXES = "|".join(
     sorted(
@@ -44,6 +44,7 @@ _SOURCE = re.compile(
     r"(\b(from|using|based on|reading|read|given|of|in the input|input|source|see)|根据|基于|从|读取|使用)\W*(the\s+|file\s+|your\s+)*$",
     re.IGNORECASE,
 )
+_URL = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s`\"'<>()]+", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|[。！？；;]|\n+(?!\s*[-*•])")
 
 
@@ -58,6 +59,13 @@ def claimed_in(text: str) -> list[str]:
             if _SOURCE.search(sentence[:start]) is None:
                 found[path] = None
     return list(found)
+
+
+def paths_in(text: str) -> list[str]:
+    """Return every file name of a known format in a text, in order, each once; addresses of the web are none."""
+    return list(
+        dict.fromkeys(path for _, path in _paths(_URL.sub(" ", text[:200_000])))
+    )
 
 
 def _without_paths(sentence: str) -> str:

@@ -1,0 +1,389 @@
+"""`extforge workflows`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from extforge.commands.printing import (
+    EXIT_BAD,
+    EXIT_GOOD,
+    EXIT_INTERRUPTED,
+    EXIT_MISSING,
+    EXIT_USAGE,
+    Examples,
+    count,
+    emit_json,
+    output_options,
+    print_findings,
+    tell,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from extforge_harness.workflows import Skill, Surface, WorkflowRun
+    from extforge_verifiers.findings import Finding
+
+__all__ = ["workflows"]
+
+_APPROVALS = ("ask", "auto", "full")
+_extensions = click.option(
+    "--extension",
+    "extensions",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False),
+    help="An extension tree whose tools are registered. Repeatable. Default: the tree that the skill lies in.",
+)
+_approval = click.option(
+    "--approval",
+    type=click.Choice(_APPROVALS),
+    help="How much is approved: ask before anything is changed, auto for local changes, full for everything. "
+    "Default: that of the skill's agent, else ask.",
+)
+
+
+@click.group()
+def workflows() -> None:
+    """List, check, show and run the workflows of skills: steps with guardrails that look at the files."""
+
+
+@workflows.command(
+    "list", cls=Examples, examples=["extforge workflows list skills/", "extforge workflows list ext/ --audience model"]
+)
+@click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False))
+@click.option("--audience", type=click.Choice(("model", "user")), help="Only what the model, or a user, may start.")
+@click.option("--max-chars", type=click.IntRange(1), default=8000, show_default=True, help="Of the audience's list.")
+@output_options
+def list_(folder: str, audience: Literal["model", "user"] | None, max_chars: int, form: str, as_json: bool) -> None:
+    """List the skills of a folder, or of an extension tree."""
+    from extforge_harness.workflows import listing, load_pack
+    from extforge_verifiers.reports.json import finding_data
+    from extforge_verifiers.reports.text import printable
+
+    pack = load_pack(folder)
+    text = listing(pack.skills, audience, max_chars) if audience else ""
+    if as_json or form == "json":
+        data = {
+            "path": pack.path,
+            "skills": [_summary(skill) for skill in pack.skills],
+            "listing": text if audience else None,
+            "findings": [finding_data(finding) for finding in pack.problems],
+        }
+        emit_json("workflows.list", data)
+    else:
+        lines = [_line(skill) for skill in pack.skills] if audience is None else text.splitlines()
+        for line in lines:
+            click.echo(printable(line))
+        if not lines:
+            tell("no skills")
+        print_findings(pack.problems)
+    sys.exit(EXIT_BAD if pack.errors else EXIT_GOOD)
+
+
+def _line(skill: Skill) -> str:
+    what = count(len(skill.steps), "step") if skill.steps else "knowledge"
+    return f"{skill.id} ({what}, {skill.workflow.invocation}): {' '.join(skill.description.split())}"
+
+
+def _summary(skill: Skill) -> dict[str, Any]:
+    return {
+        "name": skill.id,
+        "description": skill.description,
+        "version": skill.workflow.version,
+        "invocation": skill.workflow.invocation,
+        "steps": [step.name for step in skill.steps],
+        "source": skill.source,
+    }
+
+
+@workflows.command(
+    cls=Examples,
+    examples=["extforge workflows check skills/", "extforge workflows check skills/deck --extension ext/ --json"],
+)
+@click.argument("path", metavar="DIR|FILE", type=click.Path(exists=True))
+@_extensions
+@output_options
+def check(path: str, extensions: tuple[str, ...], form: str, as_json: bool) -> None:
+    """Find every problem of a skill, or of all skills of a folder or extension tree."""
+    from extforge_verifiers.reports.json import finding_data
+
+    skills, findings = _read(path)
+    for skill in skills:
+        findings += _unknown_tools(skill, extensions)
+    bad = any(finding.severity == "error" for finding in findings)
+    if as_json or form == "json":
+        data = {
+            "verdict": "fail" if bad else "pass",
+            "path": path,
+            "skills": [_summary(skill) for skill in skills],
+            "findings": [finding_data(finding) for finding in findings],
+        }
+        emit_json("workflows.check", data)
+    else:
+        print_findings(findings)
+        errors = sum(finding.severity == "error" for finding in findings)
+        click.echo(
+            f"{path}: {count(len(skills), 'good skill')}, {count(errors, 'error')}, "
+            f"{count(len(findings) - errors, 'warning')}"
+        )
+    sys.exit(EXIT_BAD if bad else EXIT_GOOD)
+
+
+def _read(path: str) -> tuple[list[Skill], list[Finding]]:
+    """Return the skills at a path and their problems; a folder that is no skill is a pack."""
+    from extforge_harness.workflows import RunRefused, SkillInvalid, load_pack, load_skill
+
+    try:
+        return [load_skill(path)], []
+    except SkillInvalid as exc:
+        return [], list(exc.findings)
+    except RunRefused:
+        if not os.path.isdir(path):
+            raise
+    pack = load_pack(path)
+    if not pack.skills and not pack.problems:
+        raise click.UsageError(f"there are no skills in {path}")
+    return pack.skills, pack.problems
+
+
+def _unknown_tools(skill: Skill, extensions: tuple[str, ...]) -> list[Finding]:
+    """With an extension the registry is known, so an allowed tool that it does not have is an error."""
+    from extforge_harness.documents import suggest
+    from extforge_verifiers.findings import Finding, Where
+
+    trees = _trees(skill, extensions)
+    if not trees:
+        return []
+    known = sorted(_levels(trees))
+    return [
+        Finding(
+            "workflow-unknown-tool",
+            f"{skill.id} allows the tool {tool!r}, which no extension has",
+            where=Where(skill.source, "$.allowed-tools"),
+            fix=suggest(tool, known) or f"known: {', '.join(known) or 'none'}",
+        )
+        for tool in skill.workflow.allowed_tools or ()
+        if tool not in known
+    ]
+
+
+def _trees(skill: Skill, extensions: Sequence[str]) -> list[str]:
+    from extforge_harness.workflows.registry import extension_of
+
+    own = extension_of(skill.folder)
+    return list(extensions) or ([own] if own else [])
+
+
+def _levels(trees: Sequence[str]) -> dict[str, str]:
+    from extforge_harness.workflows.registry import extension_tools
+
+    return {tool: level for tree in trees for tool, level in extension_tools(tree).items()}
+
+
+@workflows.command(cls=Examples, examples=["extforge workflows show skills/board_report --approval auto"])
+@click.argument("skill", type=click.Path(exists=True))
+@_extensions
+@_approval
+@output_options
+def show(skill: str, extensions: tuple[str, ...], approval: str | None, form: str, as_json: bool) -> None:
+    """Show what a run of SKILL would do: levels of steps, tools, guardrails."""
+    from extforge_harness.workflows import ArtifactChecker, surface
+    from extforge_harness.workflows.skill import levels
+    from extforge_verifiers.reports.text import printable
+
+    found = _load(skill)
+    cut = _surface(found, _trees(found, extensions), approval)
+    checker = ArtifactChecker()
+    rules: list[dict[str, Any]] = [
+        {
+            "id": rule.id,
+            "message": rule.message,
+            "enforced": rule.enforced,
+            "at": rule.subjects(found.steps),
+            "checked": checker.covers(rule),
+        }
+        for rule in found.workflow.guardrails
+    ]
+    shown = {
+        **surface(found, cut.tools),
+        "levels": levels(found.steps),
+        "removed_tools": cut.removed,
+        "missing_tools": list(cut.missing),
+        "guardrails": rules,
+    }
+    if as_json or form == "json":
+        emit_json("workflows.show", shown)
+        return
+    lines = [f"{found.id}: {found.description}"]
+    lines += [f"{number}: {', '.join(names)}" for number, names in enumerate(shown["levels"], 1)] or ["no steps"]
+    lines += [f"tools: {', '.join(cut.tools) or 'none'}"]
+    lines += [f"  without {tool}: {reason}" for tool, reason in cut.removed.items()]
+    lines += [f"  missing {tool}: no extension has it" for tool in cut.missing]
+    for rule in rules:
+        kind = "enforced" if rule["enforced"] else "warning"
+        unchecked = "" if rule["checked"] else ", nothing here can check it"
+        lines.append(f"guardrail {rule['id']} ({kind}, at {', '.join(rule['at'])}{unchecked}): {rule['message']}")
+    lines += [f"ref: {title}" for title in shown["refs"]]
+    for line in lines:
+        click.echo(printable(line))
+
+
+def _load(path: str) -> Skill:
+    """Return a skill, or end with everything that is wrong with it."""
+    from extforge_harness.workflows import SkillInvalid, load_skill
+
+    try:
+        return load_skill(path)
+    except SkillInvalid as exc:
+        print_findings(exc.findings, err=True)
+        sys.exit(EXIT_USAGE)
+
+
+def _surface(skill: Skill, trees: Sequence[str], approval: str | None) -> Surface:
+    from extforge_harness.workflows import approval_gate, resolve_surface
+
+    levels = _levels(trees)
+    # Nobody is asked here: `show` says what would be asked for.
+    gate = approval_gate(approval, plan=False, levels=levels, confirm=None)
+    return resolve_surface(levels, skill.workflow.allowed_tools, skill.workflow.disallowed_tools, gate)
+
+
+@workflows.command(
+    cls=Examples,
+    examples=[
+        "extforge workflows run skills/board_report --input 'Q3 for the board' --approval auto",
+        "extforge workflows run skills/board_report --script answers.yaml --workdir out/",
+        "extforge workflows run skills/note --executor chat --json",
+    ],
+)
+@click.argument("skill", type=click.Path(exists=True))
+@click.option("--input", "text", default="", metavar="TEXT", help="What the run is asked for.")
+@click.option(
+    "--executor",
+    type=click.Choice(("scripted", "chat", "host")),
+    help="What runs the steps: a script, an OpenAI-compatible endpoint, or an agent in the real openJiuwen (default).",
+)
+@click.option("--script", type=click.Path(exists=True, dir_okay=False), help="Answers of --executor scripted.")
+@_extensions
+@click.option(
+    "--agent",
+    "agents",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False),
+    help="An agent definition that the skill may name. Repeatable.",
+)
+@click.option("--workdir", type=click.Path(file_okay=False), help="Where files are made; default: a new folder.")
+@_approval
+@click.option("--parallel", type=int, default=2, show_default=True, help="Steps at once; at most 3.")
+@click.option("--timeout", type=click.FloatRange(0.1), default=600.0, show_default=True, help="Seconds of one step.")
+@click.option("--model", help="The model, whatever the skill says.")
+@click.option("--effort", type=click.Choice(("low", "medium", "high", "xhigh", "max")), help="The same for the effort.")
+@click.option("--python", metavar="PY", help="A Python that has openJiuwen, for --executor host.")
+@click.option("--allow-unchecked", is_flag=True, help="Run although an enforced guardrail cannot be checked.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress lines.")
+@output_options
+def run(
+    skill: str,
+    form: str,
+    as_json: bool,
+    quiet: bool,
+    extensions: tuple[str, ...],
+    executor: str | None,
+    model: str | None,
+    effort: str | None,
+    **options: Any,
+) -> None:
+    """Run SKILL, and say what was really done: live on standard error, the result on standard output."""
+    from extforge.workflow_runs import Settings, prepare
+    from extforge_harness.errors import Missing
+    from extforge_harness.workflows import RunRefused
+
+    found = _load(skill)
+    kind = executor or ("scripted" if options["script"] else "host")
+    if (kind == "scripted") != (options["script"] is not None):
+        raise click.UsageError("--script FILE goes with --executor scripted, and the other way round")
+    trees = _trees(found, extensions)
+    settings = Settings(
+        executor=kind,
+        trees=trees,
+        levels=_levels(trees),
+        overrides={key: value for key, value in (("model", model), ("effort", effort)) if value},
+        confirm=_confirm if sys.stdin.isatty() and sys.stderr.isatty() else None,
+        events=None if quiet else _progress,
+        **options,
+    )
+    workflow_run, execute = prepare(found, settings)
+    if kind == "host" and not quiet:
+        tell("starting openJiuwen")
+    try:
+        ended_by = execute()
+        code = EXIT_GOOD if ended_by is None else EXIT_MISSING if isinstance(ended_by.__cause__, Missing) else EXIT_BAD
+    except KeyboardInterrupt:
+        code = EXIT_INTERRUPTED
+    except RunRefused as exc:
+        tell(f"error: {exc}")
+        sys.exit(EXIT_USAGE)
+    result = workflow_run.result
+    if as_json or form == "json":
+        emit_json("workflows.run", result.to_dict())
+    else:
+        _print_result(workflow_run)
+    if code == EXIT_INTERRUPTED:
+        tell("interrupted")
+    elif result.error:
+        tell(f"error: {result.error}")
+    sys.exit(code)
+
+
+def _progress(kind: str, step: str, data: dict[str, Any]) -> None:
+    from extforge_verifiers.reports.text import printable
+
+    if kind == "finished":
+        files = f": {', '.join(data['artifacts'])}" if data["artifacts"] else ""
+        tell(printable(f"finished {step} ({data['seconds']:.1f} s){files}"))
+    elif kind == "violation":
+        weight = "violated" if data["enforced"] else "warning"
+        tell(printable(f"{weight}: {data['guardrail']} at {step}: {data['detail']}"))
+    elif kind == "failed":
+        tell(printable(f"failed {step}"))
+    else:
+        tell(printable(f"{kind} {step}"))
+
+
+def _print_result(workflow_run: WorkflowRun) -> None:
+    from extforge_verifiers.reports.text import printable
+
+    result = workflow_run.result
+    steps = workflow_run.skill.steps
+    click.echo(
+        printable(f"{result.skill}: {result.status}, {len(result.steps)} of {count(len(steps), 'step')} completed")
+    )
+    for outcome in result.steps:
+        click.echo(printable(f"  {outcome.name}: {' '.join(outcome.output.split()):.200}"))
+        for path in outcome.artifacts:
+            click.echo(printable(f"    file: {path}"))
+    for violation in result.violations:
+        weight = "violated" if violation.enforced else "warning"
+        click.echo(printable(f"  {weight}: {violation.guardrail} at {violation.subject}: {violation.message}"))
+        click.echo(printable(f"    {violation.detail}"))
+    for rule in result.unchecked:
+        click.echo(printable(f"  not checked: {rule}"))
+    for tool in result.missing:
+        click.echo(printable(f"  the skill allows {tool}, which is not registered"))
+    click.echo(printable(f"  tools: {', '.join(result.tools) or 'none'}"))
+    denied = {tool: reason for tool, reason in result.removed.items() if reason.startswith("denied")}
+    for tool, reason in denied.items():
+        click.echo(printable(f"    without {tool}: {reason}"))
+    if denied:
+        click.echo("    (--approval auto or full allows more)")
+    if result.workdir and os.path.isdir(result.workdir):
+        click.echo(printable(f"  files: {result.workdir}"))
+
+
+def _confirm(tool: str, request: str) -> bool:
+    del request
+    return click.confirm(f"The skill wants the tool {tool}. Allow it?", default=False, err=True)
