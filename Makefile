@@ -5,7 +5,7 @@ PYTHON := $(shell for name in python3.13 python3.12 python3.11 python3; do \
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo demo-host test fuzz lint types bench hosts clean
+.PHONY: help demo demo-host test fuzz soak lint types bench hosts clean
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
@@ -35,6 +35,9 @@ test: .venv/dev ## set up, and run all tests, the real openJiuwen included
 fuzz: .venv/dev ## verify 100,000 mutated files (a few minutes)
 	$(BIN)/python tests/fuzz.py --files 100000
 
+soak: .venv/dev ## kill generate at 300 moments (a minute)
+	EXTFORGE_KILLS=300 $(BIN)/pytest tests/test_crash.py -k kill
+
 lint: .venv/dev ## check style
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -45,6 +48,7 @@ types: .venv/dev ## check types
 CORPUS := ../shared/corpus
 bench: .venv/dev ## measure, side by side with others (CORPUS=folder of labelled files)
 	$(BIN)/python benchmarks/start.py
+	$(BIN)/python benchmarks/generating.py
 	$(BIN)/python benchmarks/large.py
 	$(BIN)/python benchmarks/peers.py $(CORPUS)
 
