@@ -105,6 +105,7 @@ def assert_states(one: Gap, details: str) -> None:
         pytest.param(("SQL injection awareness", "Developers forget it", "Guide with examples"), ("capability", ["skill"], []), id="injection of another kind"),
         pytest.param(("Turn notes.json into slides", "", "Read the JSON and write a pptx"), ("capability", ["tool"], ["pptx"]), id="an input format"),
         pytest.param(("Log everything the tools do", "Log every tool call", "Let people query it"), ("capability", ["rail", "tool"], []), id="an audit"),
+        pytest.param(("Run meetings with guests", "They run over", "Etiquette"), ("capability", ["skill"], []), id="running no program"),
         pytest.param(("", "", ""), ("capability", ["skill"], []), id="nothing to go by"),
     ],
 )  # fmt: skip

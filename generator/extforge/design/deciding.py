@@ -12,7 +12,6 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from extforge.design import details
 from extforge.design.artifacts import Artifact, artifacts_of
 from extforge.design.cues import FIELDS, Evidence, Texts
 
@@ -290,7 +289,6 @@ def _action(texts: Texts) -> Decision | None:
     knowledge = texts.find("knowledge", texts.stated)
     web, cli, sql, wrap, act = (texts.find(cue, texts.stated) for cue in ("web", "cli", "sql", "wrap", "act"))
     run, ask = texts.find("run", texts.stated), texts.find("ask", texts.stated)
-    program = next((words for part in texts.fields.values() if (words := details.program(part))), None)
     decision = Decision()
     if sql and (ask or wrap or run):
         decision.tools = ["query"]
@@ -298,7 +296,7 @@ def _action(texts: Texts) -> Decision | None:
     elif web and not (knowledge and not (act or wrap or run)):
         decision.tools = ["http"]
         decision.because("tool", "http", "it calls a web API", web)
-    elif cli or (run and program and not knowledge) or (wrap and not knowledge):
+    elif cli or (wrap and not knowledge):
         decision.tools = ["command"]
         decision.because("tool", "command", "it wraps a command line program", cli, wrap or run)
     elif act and not knowledge:

@@ -364,40 +364,25 @@ def url(text: str) -> str:
     return found[0].rstrip("./") if found else ""
 
 
+_PROGRAM = r"([a-z][a-z0-9_.-]*)((?: [a-z][a-z0-9-]*)??)"
+_RUN = r"\b(?:wrap(?:s|ping)?|run(?:s|ning)?|execute|invoke|call)"
+_VAGUE = frozenset(
+    "a an the it this that them its api rest http sql code such each every shell script scripts tests test".split()
+)
+
+
 def program(text: str) -> list[str]:
     """Return the program, and perhaps its subcommand, of `wrap git blame as an action`."""
     found = _first(
         (
-            r"\b(?:wrap(?:s|ping)?|run(?:s|ning)?|execute|invoke|call) (?:the )?([a-z][a-z0-9_.-]*)((?: [a-z][a-z0-9-]*)??)(?= (?:cli|command|as|in|on|with|for|and|binary|executable|program|from)\b|[.,;]|$)",
+            rf"{_RUN} (?:the )?{_PROGRAM}(?= (?:cli|command|binary|executable|program)\b)",
+            rf"{_RUN} {_PROGRAM}(?= (?:as|in|on|with|for|and|from|through|via|using)\b|[.,;]|$)",
             r"(?:封装|执行|运行|调用)\s*([a-z][a-z0-9_.-]*)((?: [a-z][a-z0-9-]*)?)\s*(?:命令行|命令|可执行|cli|工具)",
         ),
         text,
     )
-    if found is None:
-        return []
-    words = [word for word in (found[1], found[2].strip()) if word]
-    vague = {
-        "a",
-        "an",
-        "the",
-        "it",
-        "this",
-        "that",
-        "them",
-        "its",
-        "api",
-        "rest",
-        "http",
-        "sql",
-        "code",
-        "such",
-        "each",
-        "every",
-        "shell",
-        "script",
-        "scripts",
-    }
-    return [] if vague & {word.lower() for word in words} else words
+    words = [word for word in (found[1], found[2].strip()) if word] if found else []
+    return [] if _VAGUE & {word.lower() for word in words} else words
 
 
 _SECRETS = (

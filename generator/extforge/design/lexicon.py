@@ -40,6 +40,8 @@ _TERMS = """
 合并 merge 拆分 split 注入 injection 动态 dynamic 日期 date 时间 time 地址 address 地图 map 位置 location 价格 price 竞品 competitor 市场 market 调研 research 问卷 survey 反馈 feedback
 投诉 complaint 满意度 satisfaction 评估 evaluation 评价 review 审批 approval 申请 application 登记 registration 标签 label 分类 classification 关键词 keyword 语气 tone 风格 style
 排班 shift_schedule 值班 on_call 交接 handover 车辆 vehicle 司机 driver 路线 route 碳排放 carbon_emission 环保 environmental 实验 experiment 样本 sample 专利 patent 商标 trademark
+记录 record 记录表 record_sheet 提纲 outline 周会 weekly_meeting 施工 construction 要点 key_points 丢失 loss 操作 operation 留痕 audit_trail 追溯 tracing
+危险 dangerous 高危 high_risk 黑名单 blocklist 白名单 allowlist 画像 profile 编码 coding 要求 requirements 邀请 invitation 费用报销 reimbursement 统计表 statistics_sheet
 保存 save 写入 write 删除 delete 修改 edit 覆盖 overwrite 下载 download 上传 upload 执行 execution 命令 command 脚本 script 网页 webpage 页面 page 表单 form 字段 field 建表 table_design
 生成 - 导出 - 制作 - 自动 - 自动化 - 支持 - 必须 - 需要 - 禁止 - 不得 - 不能 - 只能 - 统一 - 所有 - 每次 - 使用 - 进行 - 能力 - 功能 - 实现 - 提供 - 管理 management 的 - 在 - 中 - 和 - 与 - 带 - 为 - 是否 - 何时 when
 """

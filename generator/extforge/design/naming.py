@@ -18,7 +18,7 @@ _IDLE = frozenset(
     "a an the of to for in on as at by with without and or into onto from is are be been it its our their your my this that these those"
     " must never always only all every each any some no not may can cannot should shall will would has have had do does don automatically"
     " generate generates generating generation create creates creating creation produce produces make makes making write writes writing build"
-    " support supports add adds adding ability feature per implement provide provides allow allows enable enables need needs"
+    " add adds adding ability feature per implement provide provides allow allows enable enables need needs"
     " want wants automatic automated real actual new better using use uses used via when whether how what which who where than then so"
     " agent user users real-world".split()
 )
@@ -65,7 +65,8 @@ def name_design(feature: str, description: str, does: str, formats: list[str], t
     elif does in ("guard", "output_guard", "result_filter") and "guard" not in words:
         words = [*words[: MOST_WORDS - 1], ROLES[does]]
     elif len(words) == 1:
-        words.append(ROLES.get(does, "writer" if formats else "action"))
+        role = ROLES.get(does, "writer" if formats else "action")
+        words.append(role if role not in words else "extension")
     return Name(_unique(_joined(words), taken), hashed, partial=not hashed and share < 0.5)
 
 
