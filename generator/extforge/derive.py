@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from extforge.plan import ExtensionDesign
     from extforge.reading import Entry
 
-__all__ = ["FORMAT_WORDS", "Blueprint", "Choice", "Rail", "Skill", "Tool", "derive", "find_word", "relate", "words_of"]
+__all__ = ["FORMAT_WORDS", "Blueprint", "Choice", "Guards", "Installed", "Rail", "Skill", "Tool", "derive", "find_word", "relate", "words_of"]
 
 # Whole words that name a format, most telling first.  Chinese has no spaces: there a word counts wherever it stands.
 FORMAT_WORDS: dict[str, tuple[str, ...]] = {
@@ -65,6 +65,16 @@ _RAIL_WORDS: dict[str, tuple[str, ...]] = {
 _GUARD_WORDS = ("guard", "forbid", "block", "deny")
 _WORD = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]+")
 WORK_PREFIXES = {"tool": "tools", "rail": "rails"}
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """An extension that is already in the target."""
+
+    kind: str
+    tools: list[str]
+    applies_to: list[str] = field(default_factory=list)
+    guards: tuple[str, ...] = ()  # work modules, when all its rails are guards
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +124,14 @@ class Skill:
     source: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Guards:
+    """The guards of one extension, by their work modules."""
+
+    extension: str
+    works: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class Blueprint:
     """An extension, ready to be rendered."""
@@ -128,7 +146,14 @@ class Blueprint:
     skills: list[Skill] = field(default_factory=list)
     planned: list[str] = field(default_factory=list)  # files that a person must add
     suffix: str = ""  # how the guards that watch its tools want file names to end
+    mcp: bool = False  # carry an MCP server
+    applying: list[Guards] = field(default_factory=list)  # the guards that its tools are under
     choices: list[Choice] = field(default_factory=list)
+
+    @property
+    def served(self) -> list[Tool]:
+        """The tools of its MCP server: all but those that report what a rail records, which runs in the host only."""
+        return [tool for tool in self.tools if tool.does != "report"] if self.mcp else []
 
     def choose(self, subject: str, value: str, reason: str) -> None:
         """Note a derived choice."""
@@ -140,6 +165,7 @@ def derive(entry: Entry, design: ExtensionDesign) -> Blueprint:
     name = design.extension_name
     root = (design.file_plan.root or f"openjiuwen/extensions/harness/{name}").rstrip("/")
     blueprint = Blueprint(entry, design, name, root, design.description.strip() or _sentence(name))
+    blueprint.mcp = design.mcp
     if "skill" in design.components:
         blueprint.skills = _derive_skills(blueprint)
     if "rail" in design.components:
@@ -153,14 +179,24 @@ def derive(entry: Entry, design: ExtensionDesign) -> Blueprint:
     return blueprint
 
 
-def relate(blueprints: list[Blueprint], tools: Mapping[str, list[str]]) -> None:
-    """Let designs see each other: guards learn which tools they watch, tools which file names are allowed.
+def relate(blueprints: list[Blueprint], installed: Mapping[str, Installed]) -> None:
+    """Let designs see each other: guards learn which tools they watch, tools which file names and guards they are under.
 
     Args:
         blueprints: the designs of the plan.
-        tools: tools of extensions that are already in the target, extension -> tool names.
+        installed: the extensions that are already in the target, by name.
     """
+    tools = {name: found.tools for name, found in installed.items()}
     known = {**tools, **{b.name: [tool.name for tool in b.tools] for b in blueprints}}
+    constraints = [_constraint(blueprint) for blueprint in blueprints]
+    mine = {blueprint.name for blueprint in blueprints}
+    constraints += [(Guards(name, f.guards), f.applies_to, f.kind) for name, f in installed.items() if name not in mine]
+    for blueprint in blueprints:
+        blueprint.applying = [
+            guards
+            for guards, applies_to, kind in constraints
+            if guards.works and (guards.extension == blueprint.name or _applies(guards, applies_to, kind, blueprint))
+        ]
     for blueprint in blueprints:
         for rail in blueprint.rails:
             if rail.does != "guard":
@@ -171,6 +207,19 @@ def relate(blueprints: list[Blueprint], tools: Mapping[str, list[str]]) -> None:
             for other in blueprints:
                 if suffix and (not watched or any(tool.name in watched for tool in other.tools)):
                     other.suffix = suffix
+
+
+def _constraint(blueprint: Blueprint) -> tuple[Guards, list[str], str]:
+    """Return the guards of a design; none when it has rails of another kind, which only the host can run."""
+    works = tuple(rail.work for rail in blueprint.rails if rail.does == "guard")
+    only = len(works) == len(blueprint.rails) or blueprint.design.kind != "constraint"
+    return Guards(blueprint.name, works if only else ()), blueprint.design.applies_to, blueprint.design.kind
+
+
+def _applies(guards: Guards, applies_to: list[str], kind: str, blueprint: Blueprint) -> bool:
+    if kind != "constraint" or blueprint.design.kind == "constraint":
+        return False
+    return guards.extension in blueprint.design.depends_on or not applies_to or blueprint.name in applies_to
 
 
 def words_of(*texts: str) -> list[str]:
@@ -291,8 +340,10 @@ def _finish_tool(blueprint: Blueprint, index: int, tool: Tool, spec: ToolSpec, o
     form = plain.get("format", "") if tool.does == "artifact" else ""
     mutation: str = spec.mutation or ""
     if not mutation:
-        mutation = {"artifact": "mutating_local", "report": "safe_read"}.get(tool.does, "side_effect")
-        blueprint.choose(f"tools[{index}].mutation", mutation, f"what a tool that does {tool.does} may change")
+        # Nobody knows what a body that a person will write may change: it stays unclassified, and is asked about.
+        mutation = {"artifact": "mutating_local", "report": "safe_read"}.get(tool.does, "")
+        reason = f"what a tool that does {tool.does} may change"
+        blueprint.choose(f"tools[{index}].mutation", mutation or "unclassified: asked about at every call", reason)
     if spec.input_params is not None:
         params = spec.input_params
     elif tool.does == "artifact":

@@ -69,12 +69,25 @@ def existing_extensions(target: str) -> dict[str, Installed]:
                 for t in (tools if isinstance(tools, list) else [])
                 if isinstance(t, dict) and "name" in t
             ]
-            found[name] = Installed(str(extension.get("kind", "capability")), names_of_tools)
+            rails = [r for r in extension.get("rails") or [] if isinstance(r, dict)]
+            guards = tuple(str(r["work"]) for r in rails if r.get("does") == "guard" and "work" in r)
+            found[name] = Installed(
+                str(extension.get("kind", "capability")),
+                names_of_tools,
+                [str(other) for other in extension.get("applies_to") or []],
+                guards if len(guards) == len(rails) else (),
+            )
     return found
 
 
-def generate(
-    plan: CheckedPlan, into: str, *, only: str | None = None, dry_run: bool = False, template: Path | None = None
+def generate(  # noqa: PLR0913 -- independent options, all by keyword
+    plan: CheckedPlan,
+    into: str,
+    *,
+    only: str | None = None,
+    dry_run: bool = False,
+    template: Path | None = None,
+    mcp: bool = False,
 ) -> Generated:
     """Render the plan's extensions and write them below `into`.
 
@@ -84,6 +97,7 @@ def generate(
         only: the one extension to generate, with the constraints it depends on.
         dry_run: say what would happen, and change nothing.
         template: a template folder instead of the packaged one.
+        mcp: give every extension with tools an MCP server, whatever the plan says.
 
     Raises:
         TargetError: when the target cannot take the files; nothing was changed.
@@ -91,6 +105,8 @@ def generate(
     """
     target = Path(into)
     blueprints = _chosen(plan, only)
+    for blueprint in blueprints:
+        blueprint.mcp = blueprint.mcp or mcp
     _need_skills(blueprints, plan)
     files = render_plan(blueprints, template)
     files.update(_community_files(blueprints, plan.collection))

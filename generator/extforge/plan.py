@@ -215,6 +215,7 @@ class ExtensionDesign(Model):
     rails: list[RailSpec] = []
     skills: list[SkillSpec] = []
     requirements: list[str] = Field(default=[], description="further packages the extension imports: name>=1.0")
+    mcp: bool = Field(default=False, description="also carry mcp_server.py: its tools for any MCP client")
     acceptance: dict[str, AcceptanceSpec] = Field(default={}, description="tool name: what to try")
 
 

@@ -37,6 +37,7 @@ __all__ = ["generate"]
 @click.option("--into", required=True, type=click.Path(file_okay=False), help="The folder to generate into.")
 @click.option("--only", metavar="NAME", help="Generate one extension, and the constraints it depends on.")
 @click.option("--dry-run", is_flag=True, help="Say what would happen; change nothing.")
+@click.option("--mcp", is_flag=True, help="Give every extension with tools an MCP server: for Claude Code, Codex, ...")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but problems.")
 @output_options
@@ -47,6 +48,7 @@ def generate(
     skills_from: tuple[str, ...],
     only: str | None,
     dry_run: bool,
+    mcp: bool,
     strict: bool,
     quiet: bool,
     form: str,
@@ -65,7 +67,7 @@ def generate(
         sys.exit(plan_exit(checked, bad=True))
     if not quiet and form == "text" and not as_json:
         print_findings(checked.findings, err=True)
-    result = run_generate(checked, into, only=only, dry_run=dry_run)
+    result = run_generate(checked, into, only=only, dry_run=dry_run, mcp=mcp)
     changes = result.changes
     if as_json or form == "json":
         data = {
@@ -91,7 +93,24 @@ def generate(
                 click.echo(f"  to add by hand: {blueprint.root}/{path}")
         if not dry_run:
             click.echo(loading_lines(str(result.target), result.roots))
+            served = [blueprint.root for blueprint in result.blueprints if blueprint.served]
+            if served:
+                click.echo(serving_lines(str(result.target), served))
     sys.exit(EXIT_BAD if changes.foreign else EXIT_GOOD)
+
+
+def serving_lines(target: str, roots: Sequence[str]) -> str:
+    """Return the lines that give the tools to an MCP client."""
+    import json
+    import os
+
+    servers = {
+        root.rpartition("/")[2]: {"command": sys.executable, "args": [os.path.abspath(f"{target}/{root}/mcp_server.py")]}
+        for root in roots
+    }
+    text = json.dumps({"mcpServers": servers}, indent=2, ensure_ascii=False)
+    indented = "\n".join(f"    {line}" for line in text.splitlines())
+    return f"\nTo use their tools in Claude Code or another MCP client, as its .mcp.json:\n\n{indented}"
 
 
 def loading_lines(target: str, roots: Sequence[str]) -> str:
