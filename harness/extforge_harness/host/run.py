@@ -25,7 +25,7 @@ from extforge_harness.host.judge import Trial, judge, plan_turns
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.findings import Finding, Report, Where
 
-__all__ = ["HostRun", "host_available", "verify_in_host"]
+__all__ = ["HostRun", "host_available", "run_script", "verify_in_host"]
 
 INSTALL = 'pip install "openjiuwen[observability]" opentelemetry-exporter-otlp-proto-common'
 PROBE = Path(__file__).with_name("probe.py")
@@ -80,7 +80,7 @@ def verify_in_host(
         "memory_mb": MEMORY_MB,
         **plan_turns(trials),
     }
-    facts = _run(job, folder, python or sys.executable, timeout)
+    facts = run_script(PROBE, job, folder, python, timeout)
     if missing := facts.get("missing_requirements"):
         raise HostMissing(
             f"the trees require packages that are not installed: {', '.join(missing)}",
@@ -133,7 +133,13 @@ def _requirements(copy: Path) -> list[str]:
     return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith(("#", "-"))]
 
 
-def _run(job: dict[str, Any], folder: Path, python: str, timeout: float) -> dict[str, Any]:
+def run_script(script: Path, job: dict[str, Any], folder: Path, python: str | None, timeout: float) -> dict[str, Any]:
+    """Return what a script of this folder answers, run by a process of its own in `folder`/work.
+
+    Raises:
+        HostFailed: when it gives no answer in time.
+    """
+    (folder / "work").mkdir(parents=True, exist_ok=True)
     job_file, result = folder / "job.json", folder / "result.json"
     job_file.write_text(json.dumps(job, ensure_ascii=False), encoding="utf-8")
     environment = {key: os.environ[key] for key in _KEPT if key in os.environ}
@@ -151,7 +157,7 @@ def _run(job: dict[str, Any], folder: Path, python: str, timeout: float) -> dict
     log = folder / "host.log"
     with log.open("wb") as stream:
         process = subprocess.Popen(  # noqa: S603 -- running the trees is what we are asked for
-            [python, str(PROBE), str(job_file), str(result)],
+            [python or sys.executable, str(script), str(job_file), str(result)],
             cwd=folder / "work",
             env=environment,
             stdin=subprocess.DEVNULL,
