@@ -27,6 +27,7 @@ COMMANDS = {
     "check": "Find every problem in each PLAN.",
     "generate": "Make the extensions of PLAN.",
     "verify": "Say whether each of PATHS is what it claims to be.",
+    "runtimes": "Say where extensions work, and what a new runtime must prove.",
     "demo": "Run the whole chain on a bundled plan, offline.",
     "schema": "Print the JSON Schema of a document.",
     "explain": "Print what a finding code means.",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from extforge.derive import Blueprint, Rail, Tool
 
-__all__ = ["render_design", "render_plan", "template_folder"]
+__all__ = ["render_design", "render_plan", "render_template", "template_folder"]
 
 _REQUIREMENTS = {
     "pptx": ("lxml>=4.9", "python-pptx>=1.0"),
@@ -65,11 +65,19 @@ def render_plan(blueprints: list[Blueprint], template: Path | None = None) -> di
 
 def render_design(blueprint: Blueprint, template: Path, formats: Mapping[str, str]) -> dict[str, bytes]:
     """Return the files of one extension: path relative to its root -> bytes."""
-    context = build_context(blueprint, formats)
+    return render_template(template, build_context(blueprint, formats))
+
+
+def render_template(template: Path, context: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return the files that a template renders: path -> bytes.
+
+    Raises:
+        TemplateError: when it does not render.
+    """
     with tempfile.TemporaryDirectory(prefix="extforge-") as folder:
         # Copier and we both follow symlinks of the system's temporary folder; resolve it once.
         target = Path(folder).resolve() / "tree"
-        _copy(template, target, context)
+        _copy(template, target, dict(context))
         return {
             path.relative_to(target).as_posix(): path.read_bytes()
             for path in sorted(target.rglob("*"))

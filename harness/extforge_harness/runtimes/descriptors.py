@@ -35,6 +35,7 @@ __all__ = [
     "Registry",
     "Runtime",
     "load_registry",
+    "read_provider",
     "read_runtime",
 ]
 
@@ -105,22 +106,21 @@ class Runtime(Model):
             return False
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
+class Provider(Model):
     """Where the model comes from.  It can only make a runtime unusable, never add a capability."""
 
-    id: str
-    wire: str
-    tools: bool = True
+    id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,63}$")]
+    wire: Wire
+    tools: bool = Field(default=True, description="the model can call tools")
 
 
 PROVIDERS = {
     provider.id: provider
     for provider in (
-        Provider("openai-compatible", "openai_chat"),
-        Provider("openai-responses", "openai_responses"),
-        Provider("anthropic", "anthropic_messages"),
-        Provider("account", "account"),
+        Provider(id="openai-compatible", wire="openai_chat"),
+        Provider(id="openai-responses", wire="openai_responses"),
+        Provider(id="anthropic", wire="anthropic_messages"),
+        Provider(id="account", wire="account"),
     )
 }
 
@@ -161,6 +161,25 @@ def read_runtime(path: str | Path) -> Runtime:
     if runtime is None:
         raise DocumentError(str(path), findings)
     return runtime
+
+
+def read_provider(name: str) -> Provider:
+    """Return a built-in provider by its id, or the one that a file describes.
+
+    Raises:
+        DocumentError: when it is neither.
+    """
+    if name in PROVIDERS:
+        return PROVIDERS[name]
+    if not Path(name).is_file():
+        words = f"unknown provider {name!r}"
+        fix = f"use {', '.join(PROVIDERS)}, or a file with id, wire and tools"
+        raise DocumentError(name, [Finding("runtime-provider-unknown", words, fix=fix)])
+    document = _read(name)
+    provider, findings = bind(document, Provider)
+    if provider is None:
+        raise DocumentError(name, findings)
+    return provider
 
 
 def _read(path: str | Path) -> Any:

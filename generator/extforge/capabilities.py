@@ -1,0 +1,95 @@
+"""The capability catalog of a plan, before anything is generated; equal to that of the generated trees."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from extforge.community import read_skill_files
+from extforge.errors import ExtforgeError
+from extforge.skills import skill_body
+from extforge_harness.runtimes.catalog import (
+    Catalog,
+    ExtensionFacts,
+    RailFacts,
+    SkillFacts,
+    ToolFacts,
+    build_catalog,
+)
+from extforge_verifiers.errors import DocumentError
+from extforge_verifiers.frontmatter import read_skill
+
+if TYPE_CHECKING:
+    from extforge.check import CheckedPlan
+    from extforge.derive import Blueprint, Skill
+    from extforge_harness.runtimes.descriptors import Registry
+
+__all__ = ["catalog_from_plan"]
+
+
+def catalog_from_plan(plan: CheckedPlan, registry: Registry | None = None, *, mcp: bool = False) -> Catalog:
+    """Return the catalog of a plan without errors.
+
+    Args:
+        plan: the plan.
+        registry: the runtimes; default: all that are known.
+        mcp: as if every extension with tools had an MCP server, like `generate --mcp`.
+
+    Raises:
+        CatalogError: when its extensions do not make a catalog together.
+        ExtforgeError: when a community skill cannot be read.
+    """
+    for blueprint in plan.blueprints:
+        blueprint.mcp = blueprint.mcp or mcp
+    return build_catalog([_facts(blueprint, plan) for blueprint in plan.blueprints], registry)
+
+
+def _facts(blueprint: Blueprint, plan: CheckedPlan) -> ExtensionFacts:
+    name, design = blueprint.name, blueprint.design
+    tools = tuple(
+        ToolFacts(
+            tool.name,
+            tool.class_name,
+            tool.description,
+            tool.mutation,
+            (tool.format,) if tool.format else (),
+            f"{name}/{tool.work.replace('.', '/')}.json",
+            str(tool.options["state"]) if tool.does == "report" else "",
+            tool.does == "custom",
+            tool.input_params,
+        )
+        for tool in blueprint.tools
+    )
+    rails = tuple(
+        RailFacts(rail.class_name, rail.does, f"{name}/{rail.module.replace('.', '/')}.py") for rail in blueprint.rails
+    )
+    skills = sorted(blueprint.skills, key=lambda skill: skill.name)
+    served = tuple(tool.name for tool in blueprint.served)
+    return ExtensionFacts(
+        name,
+        design.kind,
+        tuple(design.depends_on),
+        tuple(design.applies_to),
+        tools,
+        rails,
+        tuple(_skill(blueprint, skill, plan) for skill in skills),
+        (),
+        served,
+        tuple(sorted(guard.extension for guard in blueprint.applying)) if served else (),
+    )
+
+
+def _skill(blueprint: Blueprint, skill: Skill, plan: CheckedPlan) -> SkillFacts:
+    source = f"{blueprint.name}/skills/{skill.name}/SKILL.md"
+    if not skill.source:
+        return SkillFacts(skill.name, skill.description, skill.trigger, skill_body(blueprint, skill), (), source)
+    if plan.collection is None or skill.source not in plan.collection.skills:
+        raise ExtforgeError(f"the plan uses the community skill {skill.source!r}: pass --skills-from with its folder")
+    text = read_skill_files(plan.collection.skills[skill.source])["SKILL.md"].decode("utf-8-sig")
+    try:
+        read = read_skill(text, source)
+    except DocumentError as exc:
+        raise ExtforgeError(f"the community skill {skill.source!r} cannot be read: {exc}") from exc
+    head = read.document.value if isinstance(read.document.value, dict) else {}
+    return SkillFacts(
+        skill.name, str(head.get("description") or ""), str(head.get("trigger") or ""), read.body, (), source
+    )
