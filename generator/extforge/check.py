@@ -389,7 +389,9 @@ def _check_derived(blueprint: Blueprint) -> Iterator[Finding]:
                 yield problem(entry, "plan-report-state", words, "tools", index, "does")
     if blueprint.mcp and not blueprint.served:
         words = "an MCP server is asked for, and there is no tool that it could serve"
-        yield problem(entry, "plan-mcp-empty", words, "mcp", fix="a tool that reports what a rail records needs the host")
+        yield problem(
+            entry, "plan-mcp-empty", words, "mcp", fix="a tool that reports what a rail records needs the host"
+        )
     for index, rail in enumerate(blueprint.rails):
         if rail.class_name in HOST_RAILS:
             words = f"openJiuwen has a rail class named {rail.class_name!r} itself"

@@ -39,7 +39,20 @@ if TYPE_CHECKING:
     from extforge.plan import ExtensionDesign
     from extforge.reading import Entry
 
-__all__ = ["FORMAT_WORDS", "Blueprint", "Choice", "Guards", "Installed", "Rail", "Skill", "Tool", "derive", "find_word", "relate", "words_of"]
+__all__ = [
+    "FORMAT_WORDS",
+    "Blueprint",
+    "Choice",
+    "Guards",
+    "Installed",
+    "Rail",
+    "Skill",
+    "Tool",
+    "derive",
+    "find_word",
+    "relate",
+    "words_of",
+]
 
 # Whole words that name a format, most telling first.  Chinese has no spaces: there a word counts wherever it stands.
 FORMAT_WORDS: dict[str, tuple[str, ...]] = {

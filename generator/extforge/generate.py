@@ -80,7 +80,7 @@ def existing_extensions(target: str) -> dict[str, Installed]:
     return found
 
 
-def generate(  # noqa: PLR0913 -- independent options, all by keyword
+def generate(
     plan: CheckedPlan,
     into: str,
     *,

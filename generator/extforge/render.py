@@ -227,7 +227,9 @@ def _served_text(blueprint: Blueprint) -> str:
     """Return what its MCP server serves, as JSON: tools, and (extension, module) of the guards they are under."""
     if not blueprint.served:
         return ""
-    guards = [("" if g.extension == blueprint.name else g.extension, work) for g in blueprint.applying for work in g.works]
+    guards = [
+        ("" if g.extension == blueprint.name else g.extension, work) for g in blueprint.applying for work in g.works
+    ]
     data = {
         "name": blueprint.name,
         "version": __version__,
@@ -311,7 +313,7 @@ def build_manifest(blueprint: Blueprint) -> dict[str, Any]:
         "description": blueprint.description,
     }
     metadata = patch.pop("metadata", {})
-    extension = {
+    extension: dict[str, Any] = {
         "gap_id": design.gap_id,
         "kind": design.kind,
         "depends_on": list(design.depends_on),

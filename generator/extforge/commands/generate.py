@@ -105,7 +105,10 @@ def serving_lines(target: str, roots: Sequence[str]) -> str:
     import os
 
     servers = {
-        root.rpartition("/")[2]: {"command": sys.executable, "args": [os.path.abspath(f"{target}/{root}/mcp_server.py")]}
+        root.rpartition("/")[2]: {
+            "command": sys.executable,
+            "args": [os.path.abspath(f"{target}/{root}/mcp_server.py")],
+        }
         for root in roots
     }
     text = json.dumps({"mcpServers": servers}, indent=2, ensure_ascii=False)

@@ -37,7 +37,9 @@ def runtimes() -> None:
     """
 
 
-def _catalog(extensions: tuple[str, ...], plan: str | None = None, *, mcp: bool = False, as_json: bool = False) -> Catalog:
+def _catalog(
+    extensions: tuple[str, ...], plan: str | None = None, *, mcp: bool = False, as_json: bool = False
+) -> Catalog:
     """Return the catalog of trees or of a plan; end here with what is wrong with it."""
     from extforge_harness.errors import CatalogError
 
@@ -151,7 +153,12 @@ def _capability_data(capability: Any) -> dict[str, Any]:
         "artifacts": list(capability.artifacts),
         "requires": [{"target": r.target, "hard": r.hard, "constraint": r.constraint} for r in capability.requires],
         "exposure": {
-            runtime: {"status": e.status.value, "via": e.via or None, "reason": e.reason or None, "inferred": e.inferred}
+            runtime: {
+                "status": e.status.value,
+                "via": e.via or None,
+                "reason": e.reason or None,
+                "inferred": e.inferred,
+            }
             for runtime, e in capability.exposure.items()
         },
     }
@@ -285,7 +292,9 @@ def compile_command(
     tell("")
     for decision in compiled.decisions:
         tell(printable(f"{'+' if decision.included else '-'} {decision.capability}: {decision.reason}"))
-    tell(f"tools: {', '.join(output.tool_names) or 'none'}; tokens: {sum(compiled.budget[k] for k in ('artifacts', 'capabilities'))}")
+    tell(
+        f"tools: {', '.join(output.tool_names) or 'none'}; tokens: {sum(compiled.budget[k] for k in ('artifacts', 'capabilities'))}"
+    )
 
 
 @runtimes.command("scan", cls=Examples, examples=["extforge runtimes scan", "extforge runtimes scan --runtime codex"])
@@ -316,7 +325,9 @@ def scan_command(home: str | None, project: str | None, runtime: str | None, for
 
 @runtimes.command("new", cls=Examples, examples=["extforge runtimes new hermes --differs protocol --out ."])
 @click.argument("name")
-@click.option("--out", default=".", show_default=True, type=click.Path(file_okay=False), help="The folder to make it in.")
+@click.option(
+    "--out", default=".", show_default=True, type=click.Path(file_okay=False), help="The folder to make it in."
+)
 @click.option(
     "--differs",
     type=click.Choice(("protocol", "endpoint", "unsure")),

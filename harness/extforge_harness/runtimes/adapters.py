@@ -10,7 +10,6 @@ import hashlib
 import importlib
 import os
 import sys
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +27,8 @@ from extforge_harness.runtimes.contracts import BUILT_IN, ArtifactContract
 from extforge_harness.runtimes.trees import MCP_SERVER
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from extforge_harness.runtimes.catalog import Catalog
 
 __all__ = ["AdapterInput", "AdapterOutput", "adapt", "assemble", "server_name"]

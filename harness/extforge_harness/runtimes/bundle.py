@@ -71,7 +71,7 @@ class Bundle:
         return "\n".join(["## Your extensions", *lines]) if lines else ""
 
 
-def build_bundle(  # noqa: PLR0913 -- three layers and what limits them
+def build_bundle(
     catalog: Catalog,
     runtime_id: str,
     *,

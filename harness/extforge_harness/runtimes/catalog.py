@@ -373,7 +373,11 @@ class _Exposures:
             if inside:
                 reason += f"; its rule runs inside the MCP server of {', '.join(inside)}"
         if capability.kind == "tool" and capability.display_name not in self.extensions[capability.extension].served:
-            facts = next(t for t in self.extensions[capability.extension].tools if capability.display_name == (t.name or t.class_name))
+            facts = next(
+                t
+                for t in self.extensions[capability.extension].tools
+                if capability.display_name == (t.name or t.class_name)
+            )
             if facts.state:
                 reason = f"it reports what the rail {facts.state} records, and no rail runs there"
         return reason
@@ -416,4 +420,6 @@ class _Exposures:
     @staticmethod
     def _served(extension: ExtensionFacts, runtime: Runtime) -> bool:
         """Say whether the extension's own MCP server is how this runtime gets its tools."""
-        return bool(extension.served) and runtime.mount("tool").status != "live" and runtime.mount("mcp").status == "live"
+        return (
+            bool(extension.served) and runtime.mount("tool").status != "live" and runtime.mount("mcp").status == "live"
+        )

@@ -159,7 +159,9 @@ def compile_context(given: CompileInput) -> CompiledContext:
     needed = sum(f.tokens for f in [*artifacts, *capabilities])
     if needed > given.system_max:
         raise CompileError(f"the capabilities take {needed} tokens, and there is room for {given.system_max}")
-    notes, dropped = _fitting([Fragment(f"note.{n.id}", n.text, n.kind) for n in given.notes], given.system_max - needed)
+    notes, dropped = _fitting(
+        [Fragment(f"note.{n.id}", n.text, n.kind) for n in given.notes], given.system_max - needed
+    )
     tools = tuple(ToolDescriptor(t, c.id, c.exposure[runtime].via) for c in chosen for t in c.tool_names)
     budget = {
         "artifacts": sum(f.tokens for f in artifacts),

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, ValidationError
 
 from extforge_harness.documents import Model, bind
-from extforge_harness.runtimes.examples import build_example, build_impostor
+from extforge_harness.runtimes.examples import build_impostor
 from extforge_verifiers.documents import read_document
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.findings import Finding, Verdict, Where

@@ -64,13 +64,14 @@ def _xlsx() -> bytes:
     from openpyxl import Workbook  # noqa: PLC0415
 
     book, stream = Workbook(), io.BytesIO()
-    book.active.append(["region", "revenue"])
+    sheet = book.create_sheet("Report", 0)
+    sheet.append(["region", "revenue"])
     book.save(stream)
     return stream.getvalue()
 
 
 def _pdf() -> bytes:
-    from reportlab.pdfgen.canvas import Canvas  # noqa: PLC0415
+    from reportlab.pdfgen.canvas import Canvas  # type: ignore[import-untyped]  # noqa: PLC0415
 
     stream = io.BytesIO()
     canvas = Canvas(stream)

@@ -126,8 +126,8 @@ def build_matrix(
     Raises:
         KeyError: when a runtime is not known.
     """
-    for runtime in runtimes:
-        catalog.registry[runtime]  # the KeyError
+    for runtime_id in runtimes:
+        catalog.registry[runtime_id]  # the KeyError
     chosen = tuple(r for r in catalog.registry.runtimes if not runtimes or r.id in runtimes)
     cells = []
     for capability in catalog.capabilities:

@@ -126,7 +126,7 @@ class Gate:
         }
 
 
-def run_gate(folder: str, tell: Callable[[Step], None] = lambda step: None) -> Gate:
+def run_gate(folder: str, tell: Callable[[Step], None] | None = None) -> Gate:
     """Run the gate on a runtime package, from step 1, and stop at the first failure.
 
     The package's own code and tests are run, in processes of their own, without network and credentials.
@@ -153,7 +153,8 @@ def run_gate(folder: str, tell: Callable[[Step], None] = lambda step: None) -> G
         except DocumentError as exc:
             step.findings = list(exc.findings)
         step.outcome = "failed" if step.findings else "passed"
-        tell(step)
+        if tell is not None:
+            tell(step)
         if step.findings:
             break
     (root / "gate.json").write_text(json.dumps(gate.data(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -392,7 +393,9 @@ def _text_length(node: ast.AST) -> int:
     """Return the characters of a text, however it is put together."""
     if isinstance(node, ast.Constant):
         return len(node.value) if isinstance(node.value, str) else 0
-    joined = isinstance(node, ast.JoinedStr) or (isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Mod)))
+    joined = isinstance(node, ast.JoinedStr) or (
+        isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Mod))
+    )
     return sum(_text_length(child) for child in ast.iter_child_nodes(node)) if joined else 0
 
 
@@ -420,7 +423,9 @@ def check_artifacts(root: Path) -> Iterator[Finding]:
     known = {(contract.source, contract.descriptor.lower()) for contract in (*BUILT_IN, *own)}
     for name in FIXTURES:
         path = root / "fixtures" / name
-        for kind, descriptor in sorted(set(_artifacts(_load(path), files=name in ("media.json", "events/tool_result.jsonl")))):
+        for kind, descriptor in sorted(
+            set(_artifacts(_load(path), files=name in ("media.json", "events/tool_result.jsonl")))
+        ):
             registered = (kind, descriptor) in known or (kind == "file" and format_for(f"x{descriptor}") is not None)
             if not registered:
                 words = f"{name} shows the {kind} {descriptor!r}, and no artifact contract is registered for it"
@@ -568,7 +573,9 @@ def check_visibility(root: Path) -> Iterator[Finding]:
         cell = matrix.cell(capability.id, runtime.id)
         works = cell.status is CellStatus.EXECUTABLE
         if works and mount.status != "live" and cell.via != "mcp":
-            yield _finding("runtime-cell", f"{capability.id} works in the matrix, and {capability.kind} is not live", path)
+            yield _finding(
+                "runtime-cell", f"{capability.id} works in the matrix, and {capability.kind} is not live", path
+            )
         if not works and (cell.line not in shown or cell.tool_names):
             yield _finding("runtime-cell", f"{capability.id} does not show why it does not work", path)
     if f">{runtime.name}<" not in page:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["render_page"]
 
-_STYLE = """
+_LOOK = """
 :root{color-scheme:light dark;--ink:#1c2024;--soft:#5b6570;--line:#d5dae0;--paper:#fff;--back:#f4f6f8;--focus:#0b57d0;
 --works:#116c3a;--partly:#8a5a00;--elsewhere:#0b57d0;--no:#b3261e;--unknown:#6b3fa0}
 @media(prefers-color-scheme:dark){:root{--ink:#e6e9ec;--soft:#a3adb8;--line:#3a424b;--paper:#1b1f24;--back:#12151a;
@@ -60,7 +60,8 @@ tbody:last-child tr:last-child .why{top:auto;bottom:100%}
 @media(max-width:60rem){.scroll{overflow-x:auto}}
 @media(max-width:40rem){header,main{padding:.75rem}}
 @media print{fieldset{display:none}body{background:#fff}details{break-inside:avoid}}
-""".strip() + "".join(
+""".strip()
+_STYLE = _LOOK + "".join(
     f"\nbody:has(#only-{kind}:checked) tr[data-kind]:not([data-kind={kind}]){{display:none}}" for kind in KINDS
 )
 

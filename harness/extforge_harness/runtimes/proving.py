@@ -84,7 +84,9 @@ def _prove_servers(catalog: Catalog, proofs: Proofs, folder: str, python: str | 
         proofs.findings += trial.findings
         for tool in trial.proved:
             capability = catalog[f"{facts.name}/tool:{tool}"]
-            proofs.shown.update({(capability.id, r): "mcp-client" for r, via in _usable(catalog, capability) if via == "mcp"})
+            proofs.shown.update(
+                {(capability.id, r): "mcp-client" for r, via in _usable(catalog, capability) if via == "mcp"}
+            )
 
 
 def _prove_host(catalog: Catalog, proofs: Proofs, scratch: str, python: str | None, timeout: float) -> None:
@@ -133,7 +135,7 @@ def find_drift(registry: Registry, mounts: Mapping[str, Any]) -> list[Finding]:
         findings.append(Finding("runtime-drift", words))
     for runtime in registry.runtimes:
         for kind, problem in mounts["accepts"].get(runtime.id, {}).items():
-            mount = runtime.mount(kind)
+            mount = getattr(runtime.mounts, kind)
             if mount is not None and (mount.status == "live") != (problem is None):
                 does = f"refuses it ({problem})" if problem else "takes it"
                 words = f"{kind} on {runtime.id} is {mount.status} in the registry, and openJiuwen {does}"

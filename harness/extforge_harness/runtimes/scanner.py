@@ -119,7 +119,7 @@ def _names(scan: Scan, root: str, path: str, what: str, origin: str) -> Iterator
         if stat.S_ISREG(os.stat(full).st_mode):
             yield os.path.basename(full)
     elif what == "servers":
-        yield from _servers(scan, root, full, origin)
+        yield from _servers(scan, full, origin)
     else:
         with os.scandir(full) as listing:
             for number, entry in enumerate(sorted(listing, key=lambda e: e.name)):
@@ -148,7 +148,7 @@ def _allowed(scan: Scan, root: str, full: str, origin: str) -> bool:
     return True
 
 
-def _servers(scan: Scan, root: str, full: str, origin: str) -> Iterator[str]:
+def _servers(scan: Scan, full: str, origin: str) -> Iterator[str]:
     """Yield the names of MCP servers; commands, environments and headers pass by unkept."""
     real = os.path.realpath(full)
     # Links were followed and judged; another one that appears now is not.  A pipe must not hang.

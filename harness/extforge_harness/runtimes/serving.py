@@ -84,14 +84,14 @@ def try_server(facts: ExtensionFacts, cwd: str, *, python: str | None = None, ti
 
 
 async def _session(
-    trial: ServerTrial, facts: ExtensionFacts, cwd: str, python: str, timeout: float, errors: Any
+    trial: ServerTrial, facts: ExtensionFacts, cwd: str, python: str, seconds: float, errors: Any
 ) -> None:
     import anyio  # noqa: PLC0415
     from mcp import ClientSession, StdioServerParameters  # noqa: PLC0415
     from mcp.client.stdio import stdio_client  # noqa: PLC0415
 
     server = StdioServerParameters(command=python, args=["-B", os.path.join(facts.root, MCP_SERVER)], cwd=cwd)
-    with anyio.fail_after(timeout):
+    with anyio.fail_after(seconds):
         async with stdio_client(server, errlog=errors) as (reader, writer), ClientSession(reader, writer) as session:
             await session.initialize()
             await _list(trial, facts, session)

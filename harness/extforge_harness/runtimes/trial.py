@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from extforge_harness.runtimes.adapters import AdapterInput, AdapterOutput, adapt
 from extforge_harness.runtimes.catalog import (
@@ -63,7 +64,7 @@ def broken_rules(catalog: Catalog, runtime_id: str) -> list[str]:
     3. its text is, byte for byte, the text that every other runtime uses.
     """
     found: list[str] = []
-    empty = adapt(runtime_id, AdapterInput(catalog, enabled=frozenset()))
+    empty: Any = adapt(runtime_id, AdapterInput(catalog, enabled=frozenset()))
     if not isinstance(empty, AdapterOutput):
         return [f"adapt returns {type(empty).__name__}, not AdapterOutput"]
     if empty.runtime_id != runtime_id:
