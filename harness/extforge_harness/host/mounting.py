@@ -59,12 +59,13 @@ def try_mounts(skills: list[str], *, python: str | None = None, timeout: float =
         HostFailed: when the host process gives no answer.
     """
     from extforge_harness.errors import HostMissing  # noqa: PLC0415 -- this file also runs as a script
-    from extforge_harness.host.run import INSTALL, host_available, run_script  # noqa: PLC0415
+    from extforge_harness.host.process import converse  # noqa: PLC0415
+    from extforge_harness.host.run import INSTALL, host_available  # noqa: PLC0415
 
     if not host_available(python):
         raise HostMissing(f"openJiuwen is not installed for {python or 'this Python'}", INSTALL)
     with tempfile.TemporaryDirectory(prefix="extforge-mounts-") as folder:
-        return run_script(Path(__file__), {"skills": skills}, Path(folder).resolve(), python, timeout)
+        return converse(Path(__file__), {"skills": skills}, Path(folder).resolve(), python=python, timeout=timeout)
 
 
 # --------------------------------------------------------------------------- in the host's process
@@ -122,8 +123,10 @@ def _copied(provider: str, skill: str, project: Path) -> str | None:
 
 
 def main() -> None:
-    """Read the job from the first argument, and write the answer to the second."""
-    job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    """Read the job from standard input, and write the answer to standard output."""
+    job = json.loads(sys.stdin.readline())
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # the host logs to stdout
     work = Path.cwd()
     from openjiuwen.harness_providers import factory  # noqa: PLC0415
     from openjiuwen.harness_providers.skills import _SCAN_DIRS  # noqa: PLC0415
@@ -137,8 +140,7 @@ def main() -> None:
             for p in _SCAN_DIRS
         },
     }
-    Path(sys.argv[2]).write_text(json.dumps(answer), encoding="utf-8")
-    sys.stdout.flush()
+    print(json.dumps({"done": answer}), file=out, flush=True)
     os._exit(0)  # the host leaves threads behind
 
 

@@ -25,7 +25,7 @@ from extforge_harness.host.judge import Trial, judge, plan_turns
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.findings import Finding, Report, Where
 
-__all__ = ["HostRun", "host_available", "run_script", "verify_in_host"]
+__all__ = ["HostRun", "environment_for", "host_available", "kill", "verify_in_host"]
 
 INSTALL = 'pip install "openjiuwen[observability]" opentelemetry-exporter-otlp-proto-common'
 PROBE = Path(__file__).with_name("probe.py")
@@ -56,7 +56,12 @@ def host_available(python: str | None = None) -> bool:
 
 
 def verify_in_host(
-    trees: list[str], *, python: str | None = None, timeout: float = 300.0, scratch: str | None = None
+    trees: list[str],
+    *,
+    python: str | None = None,
+    timeout: float = 300.0,
+    scratch: str | None = None,
+    runtime: str = "native",
 ) -> HostRun:
     """Load and run the trees, each alone and all together, and return a report for each.
 
@@ -65,6 +70,7 @@ def verify_in_host(
         python: a Python that has openJiuwen; default: this one.
         timeout: seconds that the whole run may take.
         scratch: an empty folder to run in; default: a temporary one.
+        runtime: `native` or `native_v2` (openJiuwen 0.1.19): which of the host's own agents loads them.
 
     Raises:
         HostMissing: when openJiuwen, or something a tree requires, is not installed there.
@@ -78,9 +84,10 @@ def verify_in_host(
         "extensions": [{"name": t.name, "path": str(t.copy), "requirements": _requirements(t.copy)} for t in trials],
         "scratch": str(folder / "work"),
         "memory_mb": MEMORY_MB,
+        "runtime": runtime,
         **plan_turns(trials),
     }
-    facts = run_script(PROBE, job, folder, python, timeout)
+    facts = _run(job, folder, python or sys.executable, timeout)
     if missing := facts.get("missing_requirements"):
         raise HostMissing(
             f"the trees require packages that are not installed: {', '.join(missing)}",
@@ -133,15 +140,38 @@ def _requirements(copy: Path) -> list[str]:
     return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith(("#", "-"))]
 
 
-def run_script(script: Path, job: dict[str, Any], folder: Path, python: str | None, timeout: float) -> dict[str, Any]:
-    """Return what a script of this folder answers, run by a process of its own in `folder`/work.
-
-    Raises:
-        HostFailed: when it gives no answer in time.
-    """
-    (folder / "work").mkdir(parents=True, exist_ok=True)
+def _run(job: dict[str, Any], folder: Path, python: str, timeout: float) -> dict[str, Any]:
     job_file, result = folder / "job.json", folder / "result.json"
     job_file.write_text(json.dumps(job, ensure_ascii=False), encoding="utf-8")
+    log = folder / "host.log"
+    with log.open("wb") as stream:
+        process = subprocess.Popen(  # noqa: S603 -- running the trees is what we are asked for
+            [python, str(PROBE), str(job_file), str(result)],
+            cwd=folder / "work",
+            env=environment_for(folder),
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            start_new_session=True,
+        )
+        try:
+            process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            kill(process)
+            raise HostFailed(f"the host process took longer than {timeout:g} seconds (--timeout)") from None
+        except BaseException:
+            kill(process)
+            raise
+        kill(process)
+    if not result.is_file():
+        last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-3:]
+        raise HostFailed(f"the host process ended without an answer (exit {process.returncode}): {' | '.join(last)}")
+    facts: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
+    return facts
+
+
+def environment_for(folder: Path) -> dict[str, str]:
+    """Return the environment of a host process: nothing of the user's, and a home below `folder`."""
     environment = {key: os.environ[key] for key in _KEPT if key in os.environ}
     environment.update(
         HOME=str(folder / "home"),
@@ -154,38 +184,15 @@ def run_script(script: Path, job: dict[str, Any], folder: Path, python: str | No
         MPLCONFIGDIR=str(folder / "home"),
     )
     (folder / "home").mkdir(exist_ok=True)
-    log = folder / "host.log"
-    with log.open("wb") as stream:
-        process = subprocess.Popen(  # noqa: S603 -- running the trees is what we are asked for
-            [python or sys.executable, str(script), str(job_file), str(result)],
-            cwd=folder / "work",
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=stream,
-            stderr=stream,
-            start_new_session=True,
-        )
-        try:
-            process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            _kill(process)
-            raise HostFailed(f"the host process took longer than {timeout:g} seconds (--timeout)") from None
-        except BaseException:
-            _kill(process)
-            raise
-        _kill(process)
-    if not result.is_file():
-        last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-3:]
-        raise HostFailed(f"the host process ended without an answer (exit {process.returncode}): {' | '.join(last)}")
-    facts: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
-    return facts
+    return environment
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
+def kill(process: subprocess.Popen[Any], *, wait: bool = True) -> None:
     """End the process and whatever it started."""
     if hasattr(os, "killpg"):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
     else:
         process.kill()
-    process.wait()
+    if wait:
+        process.wait()

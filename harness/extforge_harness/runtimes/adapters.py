@@ -152,8 +152,9 @@ def _native(output: AdapterOutput, given: AdapterInput) -> AdapterOutput:
         load(catalog[capability].extension)
     come_along = [t for c in catalog.capabilities if c.extension in names for t in c.tool_names]
     skills_dir = given.skills_dir or given.workspace or os.curdir
-    # Without skills_dir the host adds ~/.claude/skills; without the rail no extension with a skill loads.
-    rail = {"type": "core.skill_use", "params": {"skills_dir": skills_dir, "include_tools": False}}
+    # Without the rail no extension with a skill loads; without skills_dir the host adds ~/.claude/skills; without
+    # skill_mode the model is not offered what was loaded.
+    rail = {"type": "core.skill_use", "params": {"skills_dir": skills_dir, "skill_mode": "all", "include_tools": False}}
     agent: dict[str, Any] = {"rails": [rail]}
     if given.workspace is not None:
         agent["workspace"] = {"root_path": given.workspace}

@@ -95,14 +95,17 @@ def _prove_host(catalog: Catalog, proofs: Proofs, scratch: str, python: str | No
 
     os.mkdir(scratch)
     roots = {facts.root: facts.name for facts in catalog.extensions if facts.root}
-    run = verify_in_host(list(roots), python=python, timeout=timeout, scratch=scratch)
-    for report in run.reports:
-        bad = [finding for finding in report.findings if finding.severity is Severity.ERROR]
-        proofs.findings += bad
-        for capability in catalog.capabilities:
-            shown = f"{capability.kind} {capability.display_name}" in report.checked
-            if capability.extension == roots.get(report.path) and shown and not bad:
-                proofs.shown[capability.id, "native"] = "runtime"
+    for runtime in ("native", "native_v2"):
+        folder = os.path.join(scratch, runtime)
+        os.mkdir(folder)
+        run = verify_in_host(list(roots), python=python, timeout=timeout, scratch=folder, runtime=runtime)
+        for report in run.reports:
+            bad = [finding for finding in report.findings if finding.severity is Severity.ERROR]
+            proofs.findings += [finding for finding in bad if finding not in proofs.findings]
+            for capability in catalog.capabilities:
+                shown = f"{capability.kind} {capability.display_name}" in report.checked
+                if capability.extension == roots.get(report.path) and shown and not bad:
+                    proofs.shown[capability.id, runtime] = "runtime"
     skills = {
         os.path.join(os.path.dirname(facts.root), *os.path.split(skill.source)[:1]): f"{facts.name}/skill:{skill.name}"
         for facts in catalog.extensions
