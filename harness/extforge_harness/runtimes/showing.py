@@ -121,7 +121,7 @@ def _layout(heads: list[str], rows: list[Row], width: int, *, colour: bool, unic
 
     columns = range(1, len(heads))
     widths = [max(cell_len(row[n][0]) for row in [[(h, "") for h in heads], *rows] if n < len(row)) for n in columns]
-    longest = max(cell_len(row[0][0]) for row in rows if len(row) > 1)
+    longest = max((cell_len(row[0][0]) for row in rows if len(row) > 1), default=0)
     room = max(width - sum(widths) - 2 * len(widths), SHORTEST_LABEL)
     label = min(longest, room)
 
