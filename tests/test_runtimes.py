@@ -75,8 +75,7 @@ GUARD = ExtensionFacts("name_guard", "constraint", applies_to=("deck",), rails=(
 # --------------------------------------------------------------------------- the catalog
 
 
-@pytest.mark.parametrize("name", ["demo", "everything", "seed_only"])
-@pytest.mark.parametrize("mcp", [False, True], ids=["plain", "mcp"])
+@pytest.mark.parametrize(("name", "mcp"), [("demo", True), ("everything", True), ("seed_only", False)])
 def test_the_catalog_of_a_plan_is_that_of_its_trees(name: str, mcp: bool, tmp_path: Path) -> None:
     plan = str(ROOT / "examples" / f"{name}.plan.yaml")
     generate(load_plan(plan), str(tmp_path), mcp=mcp)
@@ -224,6 +223,7 @@ def test_an_mcp_server_makes_it_live_everywhere_and_says_so() -> None:
 
 @pytest.mark.parametrize("how", ["depends_on", "applies_to", "every tool"])
 def test_a_constraint_that_cannot_be_enforced_takes_the_tool_away(how: str) -> None:
+    plain = ExtensionFacts("other")
     guard = GUARD if how != "every tool" else dataclasses.replace(GUARD, applies_to=())
     guard = dataclasses.replace(guard, applies_to=("other",)) if how == "depends_on" else guard
     deck = ExtensionFacts(
@@ -232,13 +232,13 @@ def test_a_constraint_that_cannot_be_enforced_takes_the_tool_away(how: str) -> N
         tools=(TOOL,),
         served=("make_deck",),
     )
-    found = build(deck, guard, ExtensionFacts("other"))
+    found = build(deck, guard, plain)
     for runtime in OTHERS:
         exposure = found["deck/tool:make_deck"].exposure[runtime]
         assert exposure.status is Status.DEFERRED
         assert exposure.reason == f"constraint name_guard cannot be enforced on {runtime}"
     assert statuses(found, "deck/tool:make_deck")["native"] == "live"
-    with_guard = build(dataclasses.replace(deck, guards=("name_guard",)), guard, ExtensionFacts("other"))
+    with_guard = build(dataclasses.replace(deck, guards=("name_guard",)), guard, plain)
     assert set(statuses(with_guard, "deck/tool:make_deck").values()) == {"live"}
     reason = with_guard["name_guard/rail:NameGuardRail"].exposure["codex"].reason
     assert reason.endswith("its rule runs inside the MCP server of deck")
@@ -391,7 +391,7 @@ facts = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(facts, max_size=4, unique_by=lambda e: e.name),
     st.sampled_from([None, *PROVIDERS.values(), Provider(id="dumb", wire="openai_chat", tools=False)]),
@@ -449,7 +449,7 @@ def test_a_provider_only_takes_away(demo: Path) -> None:
 def test_a_probe_says_unknown_where_the_product_is_not_installed(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import importlib.util
 
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     matrix = build_matrix(catalog([str(demo)], REGISTRY), probe=True)
     assert {cell.status for cell in matrix.cells} == {CellStatus.UNDETERMINED}
     assert "claude-agent-sdk is not installed here" in matrix.cell(matrix.capabilities[0].id, "claudecode").line

@@ -88,6 +88,7 @@ class Installed:
     tools: list[str]
     applies_to: list[str] = field(default_factory=list)
     guards: tuple[str, ...] = ()  # work modules, when all its rails are guards
+    depends_on: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,15 +202,14 @@ def relate(blueprints: list[Blueprint], installed: Mapping[str, Installed]) -> N
     """
     tools = {name: found.tools for name, found in installed.items()}
     known = {**tools, **{b.name: [tool.name for tool in b.tools] for b in blueprints}}
-    constraints = [_constraint(blueprint) for blueprint in blueprints]
     mine = {blueprint.name for blueprint in blueprints}
-    constraints += [(Guards(name, f.guards), f.applies_to, f.kind) for name, f in installed.items() if name not in mine]
+    constraints = {name: found for name, found in installed.items() if name not in mine}
+    constraints |= {blueprint.name: _as_installed(blueprint) for blueprint in blueprints}
     for blueprint in blueprints:
-        blueprint.applying = [
-            guards
-            for guards, applies_to, kind in constraints
-            if guards.works and (guards.extension == blueprint.name or _applies(guards, applies_to, kind, blueprint))
-        ]
+        names = [name for name, found in constraints.items() if _applies(name, found, blueprint)]
+        for name in names:  # grows while it is walked: a constraint may depend on another
+            names += [other for other in constraints[name].depends_on if other in constraints and other not in names]
+        blueprint.applying = [Guards(name, constraints[name].guards) for name in names if constraints[name].guards]
     for blueprint in blueprints:
         for rail in blueprint.rails:
             if rail.does != "guard":
@@ -222,17 +222,22 @@ def relate(blueprints: list[Blueprint], installed: Mapping[str, Installed]) -> N
                     other.suffix = suffix
 
 
-def _constraint(blueprint: Blueprint) -> tuple[Guards, list[str], str]:
-    """Return the guards of a design; none when it has rails of another kind, which only the host can run."""
+def _as_installed(blueprint: Blueprint) -> Installed:
+    """Return what other designs see of a design; of a constraint with other rails than guards, no guards."""
+    design = blueprint.design
     works = tuple(rail.work for rail in blueprint.rails if rail.does == "guard")
-    only = len(works) == len(blueprint.rails) or blueprint.design.kind != "constraint"
-    return Guards(blueprint.name, works if only else ()), blueprint.design.applies_to, blueprint.design.kind
+    only = len(works) == len(blueprint.rails) or design.kind != "constraint"
+    names = [tool.name for tool in blueprint.tools]
+    return Installed(design.kind, names, design.applies_to, works if only else (), design.depends_on)
 
 
-def _applies(guards: Guards, applies_to: list[str], kind: str, blueprint: Blueprint) -> bool:
-    if kind != "constraint" or blueprint.design.kind == "constraint":
+def _applies(name: str, found: Installed, blueprint: Blueprint) -> bool:
+    """Say whether the guards of an extension apply to the tools of a design: its own, and those of constraints."""
+    if name == blueprint.name:
+        return True
+    if found.kind != "constraint" or blueprint.design.kind == "constraint":
         return False
-    return guards.extension in blueprint.design.depends_on or not applies_to or blueprint.name in applies_to
+    return name in blueprint.design.depends_on or not found.applies_to or blueprint.name in found.applies_to
 
 
 def words_of(*texts: str) -> list[str]:

@@ -76,6 +76,7 @@ def existing_extensions(target: str) -> dict[str, Installed]:
                 names_of_tools,
                 [str(other) for other in extension.get("applies_to") or []],
                 guards if len(guards) == len(rails) else (),
+                [str(other) for other in extension.get("depends_on") or []],
             )
     return found
 

@@ -396,7 +396,7 @@ class _Exposures:
         extension = self.extensions[capability.extension]
         inside = self._served(extension, runtime)
         if need.constraint:
-            enforced = inside and need.target in extension.guards
+            enforced = inside and self._inside(need.target, extension)
             return "" if enforced or self._all_live(need.target, runtime) else (
                 f"constraint {need.target} cannot be enforced on {runtime.id}"
             )  # fmt: skip
@@ -408,6 +408,17 @@ class _Exposures:
             own_guard = inside and target.extension in extension.guards and self._does(target) == "guard"
             return "" if own_guard else f"its rail {target.display_name} does not run on {runtime.id}"
         return f"it uses the tool {target.display_name}, which is {exposure.status} on {runtime.id}"
+
+    def _inside(self, constraint: str, extension: ExtensionFacts, above: tuple[str, ...] = ()) -> bool:
+        """Say whether a constraint is wholly enforced inside an MCP server: its rails, and what it depends on."""
+        facts = self.extensions[constraint]
+        return (
+            constraint in extension.guards
+            and constraint not in above
+            and bool(facts.rails)
+            and all(rail.does == "guard" for rail in facts.rails)
+            and all(self._inside(other, extension, (*above, constraint)) for other in facts.depends_on)
+        )
 
     def _does(self, rail: Capability) -> str:
         rails = self.extensions[rail.extension].rails

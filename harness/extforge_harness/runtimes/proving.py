@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ class Proofs:
     findings: list[Finding] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
     trials: list[ServerTrial] = field(default_factory=list)
+    mounts: dict[str, Any] = field(default_factory=dict)  # the answer of `host.mounting.try_mounts`
 
 
 def prove(catalog: Catalog, *, python: str | None = None, timeout: float = 300.0) -> Proofs:
@@ -99,6 +101,7 @@ def _prove_host(catalog: Catalog, proofs: Proofs, scratch: str, python: str | No
         folder = os.path.join(scratch, runtime)
         os.mkdir(folder)
         run = verify_in_host(list(roots), python=python, timeout=timeout, scratch=folder, runtime=runtime)
+        proofs.findings += _differing_cards(catalog, os.path.join(run.scratch, "result.json"))
         for report in run.reports:
             bad = [finding for finding in report.findings if finding.severity is Severity.ERROR]
             proofs.findings += [finding for finding in bad if finding not in proofs.findings]
@@ -112,7 +115,7 @@ def _prove_host(catalog: Catalog, proofs: Proofs, scratch: str, python: str | No
         for skill in facts.skills
         if facts.root
     }
-    mounts = try_mounts(list(skills), python=python, timeout=timeout)
+    mounts = proofs.mounts = try_mounts(list(skills), python=python, timeout=timeout)
     proofs.findings += find_drift(catalog.registry, mounts)
     for provider, copied in mounts["skills"].items():
         for folder, problem in copied.items():
@@ -122,6 +125,24 @@ def _prove_host(catalog: Catalog, proofs: Proofs, scratch: str, python: str | No
                 proofs.findings.append(Finding("runtime-skill-refused", words, where=Where(folder)))
             elif provider in dict(_usable(catalog, capability)):
                 proofs.shown[capability.id, provider] = "host"
+
+
+def _differing_cards(catalog: Catalog, result: str) -> list[Finding]:
+    """Return where the tools that registered in the host are others than those that were read from the source."""
+    with open(result, encoding="utf-8") as stream:
+        alone = json.load(stream)["alone"]
+    findings = []
+    for item in alone:
+        facts = catalog.extension(item["name"])
+        if facts is None or not item["loaded"]:
+            continue
+        registered = {c["name"]: (c["description"], c["input_params"]) for c in item["cards"]}
+        read = {tool.name: (tool.description, dict(tool.schema)) for tool in facts.tools}
+        for name in sorted(set(registered) | set(read)):
+            if registered.get(name) != read.get(name):
+                words = f"{facts.name}: the tool {name!r} registers otherwise than its source reads"
+                findings.append(Finding("runtime-card-differs", words, where=Where(facts.root)))
+    return findings
 
 
 def find_drift(registry: Registry, mounts: Mapping[str, Any]) -> list[Finding]:
