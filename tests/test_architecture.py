@@ -119,7 +119,7 @@ def test_no_module_is_named_for_nothing() -> None:
 # --------------------------------------------------------------------------- codes
 
 CODE = re.compile(
-    r"(artifact|bmp|budget|check|claim|contract|csv|document|docx|drawing|extension|gif|host|html|image|jpg|json|md|office|ooxml|pdf|placeholder|plan|png|pptx|record|requirement|result|run|skill|svg|text|tiff|tool|webp|xlsx|xml|zip)(-[a-z0-9]+)+"
+    r"(artifact|bmp|budget|check|claim|contract|csv|document|docx|drawing|extension|gif|host|html|image|jpg|json|md|office|ooxml|pdf|placeholder|plan|png|pptx|record|requirement|result|run|runtime|skill|svg|text|tiff|tool|webp|xlsx|xml|zip)(-[a-z0-9]+)+"
 )
 # Built from parts in the source.
 COMPOSED = {

@@ -840,3 +840,22 @@ def test_kinds_and_examples_are_those_of_the_spec() -> None:
     assert KINDS == ("rail", "tool", "skill", "mcp")
     assert len(example("demo")) == 6
     assert isinstance(build(ExtensionFacts("x", tools=(TOOL,))).capabilities[0], Capability)
+
+
+def test_the_matrix_in_the_docs_is_the_real_one() -> None:
+    matrix = build_matrix(catalog_from_plan(load_plan(str(ROOT / "examples/demo.plan.yaml")), REGISTRY))
+    assert show_matrix(matrix, width=110) in (ROOT / "docs/runtimes.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("kind", ["runtime", "provider"])
+def test_descriptions_fit_their_schemas(kind: str) -> None:
+    import jsonschema
+
+    from extforge.schemas import schema_of
+
+    values = REGISTRY.runtimes if kind == "runtime" else PROVIDERS.values()
+    for value in values:
+        data = json.loads(value.model_dump_json(exclude_none=True))
+        jsonschema.validate({"sdk": None, **data} if kind == "runtime" else data, schema_of(kind))
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"id": "x", "colour": "red"}, schema_of(kind))

@@ -8,7 +8,7 @@ __all__ = ["schema_of"]
 
 
 def schema_of(kind: str) -> dict[str, Any]:
-    """Return the JSON Schema of `plan`, `acceptance` or `report`."""
+    """Return the JSON Schema of `plan`, `acceptance`, `report`, `runtime` or `provider`."""
     if kind == "report":
         from extforge_verifiers.reports.json import report_schema  # noqa: PLC0415
 
@@ -17,6 +17,11 @@ def schema_of(kind: str) -> dict[str, Any]:
         from extforge_harness.acceptance import Acceptance  # noqa: PLC0415
 
         return _named("extforge acceptance file", Acceptance.model_json_schema())
+    if kind in ("runtime", "provider"):
+        from extforge_harness.runtimes.descriptors import Provider, Runtime  # noqa: PLC0415
+
+        model = Runtime if kind == "runtime" else Provider
+        return _named(f"extforge {kind}", model.model_json_schema())
     return _plan_schema()
 
 

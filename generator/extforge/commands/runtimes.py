@@ -349,14 +349,14 @@ def new_command(name: str, out: str, differs: str | None, form: str, as_json: bo
     if differs != "protocol":
         why = "when unsure, it is a provider first" if differs == "unsure" else "only the endpoint or model differs"
         if as_json or form == "json":
-            emit_json("runtime-package", {"created": [], "reason": why, "provider": provider_text(name)})
+            emit_json("scaffold", {"created": [], "reason": why, "provider": provider_text(name)})
         else:
             tell(f"no runtime is needed: {why}. Describe a provider, and pass it with --provider:")
             emit(provider_text(name).rstrip("\n"))
         sys.exit(EXIT_BAD)
     folder, created = scaffold_runtime(name, out)
     if as_json or form == "json":
-        emit_json("runtime-package", {"folder": folder, "created": created})
+        emit_json("scaffold", {"folder": folder, "created": created})
     else:
         emit(f"created {len(created)} files in {folder}")
         emit(f"next: record the fixtures, then run: extforge runtimes gate {folder}")

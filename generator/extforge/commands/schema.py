@@ -10,7 +10,7 @@ __all__ = ["schema"]
 
 
 @click.command(cls=Examples, examples=["extforge schema plan > plan.schema.json"])
-@click.argument("kind", type=click.Choice(("plan", "acceptance", "report")))
+@click.argument("kind", type=click.Choice(("plan", "acceptance", "report", "runtime", "provider")))
 def schema(kind: str) -> None:
     """Print the JSON Schema of a document."""
     import json
