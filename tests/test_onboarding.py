@@ -260,6 +260,7 @@ def test_tools_must_be_classified_and_agree_with_what_was_seen(
         pytest.param(('RUNTIME = "hermes"', 'RUNTIME = "hermes"\nPROMPT = "' + '" + "'.join(["You are a widget. "] * 20) + '"'), "runtime-prompt-constant", id="a prompt, added up"),
         pytest.param(("context={", 'tool_names=("fly",), context={'), "runtime-adapter", id="tools that are not there"),
         pytest.param(("context={", 'system_prompt="Hello.", context={'), "runtime-adapter", id="words of its own"),
+        pytest.param(("output = assemble(RUNTIME, given)", "output = assemble(RUNTIME, replace(given, external=()))"), "runtime-adapter", id="a layer left out"),
         pytest.param(("return replace(", "return None and replace("), "runtime-adapter", id="nothing"),
         pytest.param(("def adapt", "def adopt"), "runtime-adapter", id="no adapt"),
         pytest.param(("def adapt", "def adapt("), "runtime-adapter", id="no Python"),

@@ -105,6 +105,7 @@ def test_every_component_is_in_the_catalog_with_its_text_and_its_source(demo: Pa
             text = (home / capability.source).read_text(encoding="utf-8")
             assert capability.fragment.partition("\n")[0] in text
     assert found.levels["session_tool_budget"] is MutationLevel.SAFE_READ
+    assert [t for t in (*found.levels, "unknown") if found.skip_approval(t)] == ["session_tool_budget"]
 
 
 def test_a_foreign_tree_is_read_too(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ _PACKAGES = (
     ("reportlab", "generated PDF tools", "pip install extforge"),
     ("matplotlib", "generated PNG tools", "pip install extforge"),
     ("openjiuwen", "extforge verify --host, extforge demo --host", _HOST),
+    ("mcp", "MCP servers of extensions, extforge runtimes matrix --prove", 'pip install "extforge[mcp]"'),
     ("opentelemetry-exporter-otlp-proto-common", "openJiuwen's own static check (optional)", _HOST),
 )
 _PROGRAMS = (

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from extforge_harness.documents import suggest
 from extforge_harness.errors import CatalogError
-from extforge_harness.gates import MutationLevel
+from extforge_harness.gates import MutationLevel, level_of
 from extforge_harness.runtimes.descriptors import Registry, load_registry
 from extforge_verifiers.findings import Finding, Where
 
@@ -184,6 +184,10 @@ class Catalog:
     def levels(self) -> dict[str, MutationLevel]:
         """Mutation level of every tool."""
         return {tool: level for c in self.capabilities for tool, level in c.levels.items()}
+
+    def skip_approval(self, tool: str) -> bool:
+        """Say whether a tool may run without anybody being asked: only a declared safe read."""
+        return level_of(tool, self.levels) is MutationLevel.SAFE_READ
 
     def extension(self, name: str) -> ExtensionFacts | None:
         """Return an extension by its name."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from extforge_harness.runtimes.adapters import AdapterInput, AdapterOutput, adapt
+from extforge_harness.runtimes.bundle import Entry
 from extforge_harness.runtimes.catalog import (
     Catalog,
     ExtensionFacts,
@@ -61,7 +63,8 @@ def broken_rules(catalog: Catalog, runtime_id: str) -> list[str]:
 
     1. nothing enabled: no prompt, no hints, no tools;
     2. one capability enabled: its text is in the prompt, and exactly its tools can be called;
-    3. its text is, byte for byte, the text that every other runtime uses.
+    3. its text is, byte for byte, the text that every other runtime uses;
+    4. every layer of the bundle arrives, and what cannot be called here is told about, with where it can.
     """
     found: list[str] = []
     empty: Any = adapt(runtime_id, AdapterInput(catalog, enabled=frozenset()))
@@ -88,6 +91,12 @@ def broken_rules(catalog: Catalog, runtime_id: str) -> list[str]:
                 same = adapt(other, AdapterInput(catalog, enabled=frozenset((capability.id,))))
                 if {f.text for f in same.compiled.capability_fragments} != texts:
                     found.append(f"{capability.id}: its text differs from that on {other}")
+    known = Entry("~/.other/x", "skill", "x", "~/.other", executable=False, perception_hint="in ~/.other")
+    layered = adapt(
+        runtime_id, AdapterInput(catalog, frozenset(), user=(replace(known, id="here/x"),), external=(known,))
+    )
+    if len(layered.bundle.entries) != 2 or layered.bundle.text not in layered.system_prompt:
+        found.append("a layer of the bundle does not arrive in the prompt")
     return found
 
 
