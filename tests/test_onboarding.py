@@ -7,7 +7,9 @@ import json
 import os
 import shutil
 import sys
+import threading
 import zipfile
+from http.server import HTTPServer, SimpleHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -319,18 +321,25 @@ def test_a_contract_that_does_not_hold_fails(
 
 def test_contract_tests_that_do_not_test_fail(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HERMES_TOKEN", "secret")
+    server = HTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler)  # would answer, if it were asked
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    live = f"http://127.0.0.1:{server.server_port}/"
     texts = {
         "capabilities": "import pytest\n\n\n@pytest.mark.skip\ndef test_later():\n    pass\n",
         "compiler": "import pytest\n\n\n@pytest.mark.xfail\ndef test_wrong():\n    assert False\n",
         "compiler_equivalence": "import pytest\n\npytest.skip('later', allow_module_level=True)\n",
         "adapter": "import os\nimport urllib.request\n\n\n"
-        "def test_live():\n    urllib.request.urlopen('http://127.0.0.1:1/')\n\n\n"
+        f"def test_live():\n    urllib.request.urlopen({live!r}).read()\n\n\n"
         "def test_keys():\n    assert os.environ['HERMES_TOKEN']\n",
         "contracts": "X = 1\n",
     }
     for name, text in texts.items():
         (package / f"tests/test_{name}.py").write_text(text)
-    found = sorted(finding.message.replace(".py", "") for finding in check_tests(package))
+    try:
+        found = sorted(finding.message.replace(".py", "") for finding in check_tests(package))
+    finally:
+        server.shutdown()
+        server.server_close()
     assert [line.rpartition("tests/test_")[2] for line in found] == [
         "adapter::test_keys failed",
         "adapter::test_live failed",

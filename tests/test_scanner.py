@@ -139,7 +139,9 @@ def test_no_secret_is_ever_opened_says_the_system(home: Path, tmp_path: Path) ->
 def test_links_that_lead_elsewhere_are_passed_over(home: Path, tmp_path: Path, kind: str) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    (elsewhere / "auth.json").write_text(SECRET)
+    stolen = json.dumps({"mcpServers": {"stolen": {}}})
+    (elsewhere / "auth.json").write_text(stolen)
+    (home / ".claude/auth.json").write_text(stolen)
     target = {
         "out": elsewhere, "secret inside": home / ".claude/auth.json", "broken": home / "nothing",
         "loop": home / ".claude/skills/linked",
