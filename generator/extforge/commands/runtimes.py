@@ -375,15 +375,17 @@ def gate_command(folder: str, form: str, as_json: bool) -> None:
     as_json = as_json or form == "json"
 
     def show(step: Step) -> None:
-        tell(f"{step.number} {step.name}: {step.outcome}")
+        (tell if as_json else emit)(f"{step.number} {step.name:15} {step.outcome}")
+        if not as_json:
+            print_findings(step.findings)
 
     gate = run_gate(folder, show)
     if as_json:
         emit_json("gate", gate.data())
     else:
         for step in gate.steps:
-            emit(f"{step.number} {step.name:15} {step.outcome}")
-            print_findings(step.findings)
+            if step.outcome == "not reached":
+                show(step)
         if gate.stopped_at is not None and gate.stopped_at.name == "smoke matrix":
             emit("a failed smoke is a gap in the fixtures, the catalog or a contract first: find it there, then fix it")
     sys.exit(EXIT_GOOD if gate.passed else EXIT_BAD)
