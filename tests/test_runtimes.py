@@ -108,6 +108,19 @@ def test_every_component_is_in_the_catalog_with_its_text_and_its_source(demo: Pa
     assert [t for t in (*found.levels, "unknown") if found.skip_approval(t)] == ["session_tool_budget"]
 
 
+def test_a_workflow_beside_a_skill_says_what_it_uses(tmp_path: Path) -> None:
+    tree = write_tree(tmp_path)
+    steps = "when-to-use: Before a note is written.\nallowed-tools: [write_note, read_file]\n"
+    (tree / "skills/notes/skill.yaml").write_text(steps)
+    skill = catalog([str(tree)], REGISTRY)["audit_note/skill:notes"]
+    assert [r.target for r in skill.requires] == ["audit_note/tool:write_note"]
+    assert skill.fragment.endswith("\nBefore a note is written.")
+    (tree / "skills/notes/skill.yaml").write_text("steps: [")
+    with pytest.raises(CatalogError) as caught:
+        catalog([str(tree)], REGISTRY)
+    assert caught.value.findings[0].code.startswith("document-")
+
+
 def test_a_foreign_tree_is_read_too(tmp_path: Path) -> None:
     found = catalog([str(write_tree(tmp_path))], REGISTRY)
     assert [c.id for c in found.capabilities] == [

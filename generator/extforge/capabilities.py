@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 
 from extforge.community import read_skill_files
 from extforge.errors import ExtforgeError
-from extforge.skills import skill_body
+from extforge.skills import skill_files
 from extforge_harness.runtimes.catalog import (
     Catalog,
     ExtensionFacts,
     RailFacts,
-    SkillFacts,
     ToolFacts,
     build_catalog,
 )
+from extforge_harness.runtimes.trees import read_skill_facts
 from extforge_verifiers.errors import DocumentError
-from extforge_verifiers.frontmatter import read_skill
 
 if TYPE_CHECKING:
     from extforge.check import CheckedPlan
     from extforge.derive import Blueprint, Skill
+    from extforge_harness.runtimes.catalog import SkillFacts
     from extforge_harness.runtimes.descriptors import Registry
 
 __all__ = ["catalog_from_plan"]
@@ -81,15 +81,13 @@ def _facts(blueprint: Blueprint, plan: CheckedPlan) -> ExtensionFacts:
 def _skill(blueprint: Blueprint, skill: Skill, plan: CheckedPlan) -> SkillFacts:
     source = f"{blueprint.name}/skills/{skill.name}/SKILL.md"
     if not skill.source:
-        return SkillFacts(skill.name, skill.description, skill.trigger, skill_body(blueprint, skill), (), source)
+        files = skill_files(blueprint, skill)
+        return read_skill_facts(skill.name, files["text"], files.get("workflow") or "", source)
     if plan.collection is None or skill.source not in plan.collection.skills:
         raise ExtforgeError(f"the plan uses the community skill {skill.source!r}: pass --skills-from with its folder")
-    text = read_skill_files(plan.collection.skills[skill.source])["SKILL.md"].decode("utf-8-sig")
+    found = read_skill_files(plan.collection.skills[skill.source])
+    text, workflow = (found.get(name, b"").decode("utf-8-sig") for name in ("SKILL.md", "skill.yaml"))
     try:
-        read = read_skill(text, source)
+        return read_skill_facts(skill.name, text, workflow, source)
     except DocumentError as exc:
         raise ExtforgeError(f"the community skill {skill.source!r} cannot be read: {exc}") from exc
-    head = read.document.value if isinstance(read.document.value, dict) else {}
-    return SkillFacts(
-        skill.name, str(head.get("description") or ""), str(head.get("trigger") or ""), read.body, (), source
-    )

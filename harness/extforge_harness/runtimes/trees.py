@@ -18,7 +18,7 @@ from extforge_harness.runtimes.catalog import (
     ToolFacts,
     build_catalog,
 )
-from extforge_verifiers.documents import read_document, read_text
+from extforge_verifiers.documents import parse_text, read_document, read_text
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.extensions import MODULE_PREFIX, Tree, open_tree
 from extforge_verifiers.findings import Finding, Where
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from extforge_harness.runtimes.descriptors import Registry
     from extforge_verifiers.sources import Source
 
-__all__ = ["MCP_SERVER", "catalog", "find_trees", "read_tree"]
+__all__ = ["MCP_SERVER", "catalog", "find_trees", "read_skill_facts", "read_tree"]
 
 MCP_SERVER = "mcp_server.py"
 NOT_WRITTEN = "not implemented"  # what a generated body says until somebody writes it
@@ -234,21 +234,33 @@ def _skills(tree: Tree, declared: Any, findings: list[Finding]) -> Iterator[Skil
 
 
 def _skill(tree: Tree, name: str) -> SkillFacts:
-    with open(tree.full(name), "rb") as stream:
-        skill = read_skill(read_text(stream.read(), tree.full(name)), tree.full(name))
-    head = _mapping(skill.document.value)
     folder = posixpath.dirname(name)
-    workflow: dict[str, Any] = {}
-    if f"{folder}/skill.yaml" in tree.files:
-        with open(tree.full(f"{folder}/skill.yaml"), "rb") as stream:
-            workflow = _mapping(read_document(stream.read(), tree.full(f"{folder}/skill.yaml")).value)
+    workflow = f"{folder}/skill.yaml"
+    steps = _text(tree, workflow) if workflow in tree.files else ""
+    return read_skill_facts(posixpath.basename(folder) or tree.name, _text(tree, name), steps, f"{tree.name}/{name}")
+
+
+def _text(tree: Tree, name: str) -> str:
+    with open(tree.full(name), "rb") as stream:
+        return read_text(stream.read(), tree.full(name))
+
+
+def read_skill_facts(name: str, text: str, workflow: str, source: str) -> SkillFacts:
+    """Return what a SKILL.md and the skill.yaml beside it (empty: there is none) say.
+
+    Raises:
+        DocumentError: when one of them cannot be read.
+    """
+    skill = read_skill(text, source)
+    head = _mapping(skill.document.value)
+    steps = _mapping(parse_text(workflow, f"{posixpath.dirname(source)}/skill.yaml").value) if workflow else {}
     return SkillFacts(
-        posixpath.basename(folder) or tree.name,
+        name,
         str(head.get("description") or ""),
-        str(workflow.get("when-to-use") or head.get("trigger") or ""),
+        str(steps.get("when-to-use") or head.get("trigger") or ""),
         skill.body,
-        _texts(workflow.get("allowed-tools")),
-        f"{tree.name}/{name}",
+        _texts(steps.get("allowed-tools")),
+        source,
     )
 
 
