@@ -58,7 +58,7 @@ def _catalog(
         if as_json:
             from extforge_verifiers.reports.json import finding_data
 
-            emit_json("runtimes", {"verdict": "fail", "findings": [finding_data(f) for f in exc.findings]})
+            emit_json("catalog", {"verdict": "fail", "findings": [finding_data(f) for f in exc.findings]})
         else:
             print_findings(exc.findings, err=True)
         sys.exit(EXIT_BAD)
@@ -128,6 +128,8 @@ def catalog_command(extensions: tuple[str, ...], plan: str | None, mcp: bool, fo
         return
     from extforge_verifiers.reports.text import printable
 
+    if not catalog.capabilities:
+        tell("these extensions have no tool, rail, skill or MCP server")
     for capability in catalog.capabilities:
         levels = ", ".join(f"{tool} ({level.value})" for tool, level in capability.levels.items())
         emit(printable(f"{capability.id}{f'  {levels}' if levels else ''}"))

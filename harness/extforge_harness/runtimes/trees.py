@@ -121,8 +121,10 @@ def _modules(
             path = module.removeprefix(prefix).replace(".", "/") + ".py"
             path = path if path in tree.files else path.removesuffix(".py") + "/__init__.py"
         if path not in tree.files:
-            words = f"{tree.name} declares {module or item.get('file')!r} among its {kind}, and has no such file"
-            findings.append(Finding("runtime-module-missing", words, where=Where(tree.root)))
+            given = module or item.get("file") or f"type: {item.get('type')}"
+            words = f"{tree.name} declares {given!r} among its {kind}, and has no such file"
+            fix = "extforge verify says more about this tree"
+            findings.append(Finding("runtime-module-missing", words, where=Where(tree.root), fix=fix))
             continue
         yield item, tree.sources.get(path)
 
