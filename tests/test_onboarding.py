@@ -310,11 +310,8 @@ def test_a_contract_that_does_not_hold_fails(
         "parser": "hermes_runtime.parsing:parse", "renderer": "extforge_harness.runtimes.contracts:show", "example": '{"rows": 1}',
     }  # fmt: skip
     (package / "contracts.yaml").write_text(json.dumps([{**good, **contract}]))
-    try:
-        step, codes = stopped(package)
-    finally:
-        for name in [n for n in sys.modules if n.startswith("hermes_runtime")]:
-            del sys.modules[name]
+    step, codes = stopped(package)
+    assert not [name for name in sys.modules if name.startswith("hermes_runtime")]
     assert step == "artifacts"
     assert code in codes
 

@@ -353,14 +353,18 @@ def check_adapter(root: Path) -> Iterator[Finding]:
     if not adapter.is_file():
         yield _finding("runtime-adapter", "adapter.py is missing", adapter)
         return
-    command = [sys.executable, "-B", "-m", "extforge_harness.runtimes.trial", str(root)]
-    done = _run(command, root, {})
+    yield from _try(root, "adapter", adapter)
+
+
+def _try(root: Path, what: str, path: Path) -> Iterator[Finding]:
+    """Yield what does not hold about the package's code, which runs in a process of its own."""
+    done = _run([sys.executable, "-B", "-m", "extforge_harness.runtimes.trial", what, str(root)], root, {})
     try:
         problems = json.loads(done.stdout)
     except ValueError:
         last = done.stderr.strip().splitlines()[-1:] or ["no output"]
-        problems = [f"gave no answer: {last[0]}"]
-    yield from (_finding("runtime-adapter", problem, adapter) for problem in problems)
+        problems = [("runtime-adapter", f"gave no answer: {last[0]}")]
+    yield from (_finding(code, words, path) for code, words in problems)
 
 
 def _check_code(path: Path) -> Iterator[Finding]:
@@ -430,12 +434,8 @@ def check_artifacts(root: Path) -> Iterator[Finding]:
             if not registered:
                 words = f"{name} shows the {kind} {descriptor!r}, and no artifact contract is registered for it"
                 yield _finding("runtime-artifact-unregistered", words, path, fix="add it to contracts.yaml first")
-    sys.path.insert(0, str(root.parent))
-    try:
-        for contract in own:
-            yield from check_round_trip(contract)
-    finally:
-        sys.path.remove(str(root.parent))
+    if own:
+        yield from _try(root, "contracts", root / "contracts.yaml")
     for contract in BUILT_IN:
         yield from check_round_trip(contract)
 

@@ -1,6 +1,6 @@
-"""Try the adapter of a runtime that is being onboarded: `python -m extforge_harness.runtimes.trial FOLDER`.
+"""Try the code of a runtime that is being onboarded: `python -m extforge_harness.runtimes.trial adapter|contracts FOLDER`.
 
-Its own process, because it imports that package.  Writes findings as JSON.
+Its own process, because it imports that package.  Writes what does not hold as JSON: a list of [finding code, words].
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from extforge_harness.runtimes.catalog import (
     ToolFacts,
     build_catalog,
 )
+from extforge_harness.runtimes.contracts import check_round_trip, load_contracts
 from extforge_harness.runtimes.descriptors import Registry, built_in, read_runtime
 
 __all__ = ["SAMPLE", "broken_rules", "sample_catalog"]
@@ -100,20 +101,25 @@ def broken_rules(catalog: Catalog, runtime_id: str) -> list[str]:
     return found
 
 
-def main(folder: str) -> None:
-    """Write the broken rules of the adapter in `folder`."""
+def main(what: str, folder: str) -> None:
+    """Write what does not hold about the adapter, or about the artifact contracts, in `folder`."""
     path = Path(folder).resolve()
     sys.path.insert(0, str(path.parent))
     out = os.dup(1)
     os.dup2(2, 1)
     try:
-        catalog = sample_catalog(path)
-        problems = broken_rules(catalog, read_runtime(path / "runtime.yaml").id)
+        if what == "contracts":
+            contracts = load_contracts(str(path / "contracts.yaml"))
+            problems = [(f.code, f.message) for contract in contracts for f in check_round_trip(contract)]
+        else:
+            runtime = read_runtime(path / "runtime.yaml").id
+            problems = [("runtime-adapter", words) for words in broken_rules(sample_catalog(path), runtime)]
     except Exception as exc:  # noqa: BLE001 -- whatever the package does wrong is an answer
-        problems = [f"{type(exc).__name__}: {exc}"]
+        code = "runtime-contract-import" if what == "contracts" else "runtime-adapter"
+        problems = [(code, f"{type(exc).__name__}: {exc}")]
     with os.fdopen(out, "w", encoding="utf-8") as stream:
         json.dump(problems, stream)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], sys.argv[2])
