@@ -130,7 +130,7 @@ def test_agents_workflows_and_runtimes_meet_in_shared_modules_only() -> None:
 # --------------------------------------------------------------------------- codes
 
 CODE = re.compile(
-    r"(agent|artifact|bmp|budget|check|claim|contract|csv|document|design|docx|drawing|extension|gap|gif|host|html|image|jpg|json|md|office|ooxml|pdf|placeholder|plan|png|pptx|record|requirement|result|run|skill|svg|template|text|tiff|tool|webp|workflow|xlsx|xml|zip)(-[a-z0-9]+)+"
+    r"(agent|artifact|bmp|budget|check|claim|contract|csv|document|design|docx|drawing|extension|gap|gif|host|html|image|jpg|json|md|office|ooxml|pdf|placeholder|plan|png|pptx|record|requirement|result|run|runtime|skill|svg|template|text|tiff|tool|webp|workflow|xlsx|xml|zip)(-[a-z0-9]+)+"
 )
 # Built from parts in the source.
 COMPOSED = {

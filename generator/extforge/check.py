@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from extforge.community import check_skill_source
 from extforge.contents import SCHEMAS
-from extforge.derive import Blueprint, derive, relate
+from extforge.derive import Blueprint, Installed, derive, relate
 from extforge.errors import PlanError
 from extforge.external import check_external
 from extforge.lint import check_content
@@ -36,14 +36,6 @@ __all__ = ["CheckedPlan", "Installed", "check_plan", "check_source", "load_plan"
 
 MAX_DESIGNS = 10
 STATEFUL = ("audit", "budget", "reminder")
-
-
-@dataclass(frozen=True, slots=True)
-class Installed:
-    """An extension that is already in the target."""
-
-    kind: str
-    tools: list[str]
 
 
 @dataclass(slots=True)
@@ -129,7 +121,7 @@ def check_source(
     plan.findings += check_relations(designs, {**kinds, **unbound})
     if not plan.errors:
         blueprints = [derive(entry, design) for entry, design in designs]
-        relate(blueprints, {name: found.tools for name, found in installed.items()})
+        relate(blueprints, installed)
         plan.findings += _check_unique(blueprints)
         for blueprint in blueprints:
             plan.findings += _check_derived(blueprint)
@@ -431,12 +423,21 @@ def _check_derived(blueprint: Blueprint) -> Iterator[Finding]:
         if not is_snake_case(tool.name) or len(tool.name) > 64:
             words = f"the tool's name would be {tool.name!r}, which the model's API does not take"
             yield problem(entry, "plan-tool-name-invalid", words, "tools", index, fix="give the tool a name")
+        if not tool.mutation:
+            words = f"nobody says what {tool.name!r} may change, so every call is asked about"
+            fix = "add mutation: safe_read, mutating_local, mutating_external or side_effect"
+            yield problem(entry, "plan-mutation-missing", words, "tools", index, fix=fix, warn=True)
         if tool.does == "report":
             rail = next((r for r in blueprint.rails if r.class_name == tool.options["state"]), None)
             if rail is None or rail.does not in STATEFUL:
                 kind = f"a {rail.does} rail, which keeps no state" if rail else "no rail of this design"
                 words = f"the report reads {tool.options['state']!r}: {kind}"
                 yield problem(entry, "plan-report-state", words, "tools", index, "does")
+    if blueprint.mcp and not blueprint.served:
+        words = "an MCP server is asked for, and there is no tool that it could serve"
+        yield problem(
+            entry, "plan-mcp-empty", words, "mcp", fix="a tool that reports what a rail records needs the host"
+        )
     for index, rail in enumerate(blueprint.rails):
         if rail.class_name in HOST_RAILS:
             words = f"openJiuwen has a rail class named {rail.class_name!r} itself"

@@ -29,6 +29,7 @@ COMMANDS = {
     "check": "Find every problem in each PLAN.",
     "generate": "Make the extensions of PLAN.",
     "verify": "Say whether each of PATHS is what it claims to be.",
+    "runtimes": "Say where extensions work, and what a new runtime must prove.",
     "demo": "Run the whole chain on a bundled plan, offline.",
     "workflows": "List, check, show and run the workflows of skills.",
     "templates": "List, check and render the skeletons.",

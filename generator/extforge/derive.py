@@ -41,7 +41,20 @@ if TYPE_CHECKING:
     from extforge.plan import ExtensionDesign
     from extforge.reading import Entry
 
-__all__ = ["FORMAT_WORDS", "Blueprint", "Choice", "Rail", "Skill", "Tool", "derive", "find_word", "relate", "words_of"]
+__all__ = [
+    "FORMAT_WORDS",
+    "Blueprint",
+    "Choice",
+    "Guards",
+    "Installed",
+    "Rail",
+    "Skill",
+    "Tool",
+    "derive",
+    "find_word",
+    "relate",
+    "words_of",
+]
 
 # Whole words that name a format, most telling first.  Chinese has no spaces: there a word counts wherever it stands.
 FORMAT_WORDS: dict[str, tuple[str, ...]] = {
@@ -64,6 +77,17 @@ _RAIL_WORDS: dict[str, tuple[str, ...]] = {
 _GUARD_WORDS = ("guard", "forbid", "block", "deny")
 _WORD = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]+")
 WORK_PREFIXES = {"tool": "tools", "rail": "rails"}
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """An extension that is already in the target."""
+
+    kind: str
+    tools: list[str]
+    applies_to: list[str] = field(default_factory=list)
+    guards: tuple[str, ...] = ()  # work modules, when all its rails are guards
+    depends_on: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +137,14 @@ class Skill:
     source: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Guards:
+    """The guards of one extension, by their work modules."""
+
+    extension: str
+    works: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class Blueprint:
     """An extension, ready to be rendered."""
@@ -130,7 +162,14 @@ class Blueprint:
     guards: dict[str, list[dict[str, Any]]] = field(
         default_factory=dict
     )  # tool of the plan, or '' for any other -> rules that watch it
+    mcp: bool = False  # carry an MCP server
+    applying: list[Guards] = field(default_factory=list)  # the guards that its tools are under
     choices: list[Choice] = field(default_factory=list)
+
+    @property
+    def served(self) -> list[Tool]:
+        """The tools of its MCP server: all but those that report what a rail records, which runs in the host only."""
+        return [tool for tool in self.tools if tool.does != "report"] if self.mcp else []
 
     def choose(self, subject: str, value: str, reason: str) -> None:
         """Note a derived choice."""
@@ -142,6 +181,7 @@ def derive(entry: Entry, design: ExtensionDesign) -> Blueprint:
     name = design.extension_name
     root = (design.file_plan.root or f"openjiuwen/extensions/harness/{name}").rstrip("/")
     blueprint = Blueprint(entry, design, name, root, design.description.strip() or _sentence(name))
+    blueprint.mcp = design.mcp
     if "skill" in design.components:
         blueprint.skills = _derive_skills(blueprint)
     if "rail" in design.components:
@@ -155,15 +195,24 @@ def derive(entry: Entry, design: ExtensionDesign) -> Blueprint:
     return blueprint
 
 
-def relate(blueprints: list[Blueprint], tools: Mapping[str, list[str]]) -> None:
-    """Let designs see each other: guards learn which tools they watch, tools which file names are allowed.
+def relate(blueprints: list[Blueprint], installed: Mapping[str, Installed]) -> None:
+    """Let designs see each other: guards learn which tools they watch, tools which file names and guards they are under.
 
     Args:
         blueprints: the designs of the plan.
-        tools: tools of extensions that are already in the target, extension -> tool names.
+        installed: the extensions that are already in the target, by name.
     """
+    tools = {name: found.tools for name, found in installed.items()}
     known = {**tools, **{b.name: [tool.name for tool in b.tools] for b in blueprints}}
     guards: dict[str, list[dict[str, Any]]] = {"": [], **{name: [] for names in known.values() for name in names}}
+    mine = {blueprint.name for blueprint in blueprints}
+    constraints = {name: found for name, found in installed.items() if name not in mine}
+    constraints |= {blueprint.name: _as_installed(blueprint) for blueprint in blueprints}
+    for blueprint in blueprints:
+        names = [name for name, found in constraints.items() if _applies(name, found, blueprint)]
+        for name in names:  # grows while it is walked: a constraint may depend on another
+            names += [other for other in constraints[name].depends_on if other in constraints and other not in names]
+        blueprint.applying = [Guards(name, constraints[name].guards) for name in names if constraints[name].guards]
     for blueprint in blueprints:
         blueprint.guards = guards
         for rail in blueprint.rails:
@@ -177,6 +226,24 @@ def relate(blueprints: list[Blueprint], tools: Mapping[str, list[str]]) -> None:
             for other in blueprints:
                 if suffix and (not watched or any(tool.name in watched for tool in other.tools)):
                     other.suffix = suffix
+
+
+def _as_installed(blueprint: Blueprint) -> Installed:
+    """Return what other designs see of a design; of a constraint with other rails than guards, no guards."""
+    design = blueprint.design
+    works = tuple(rail.work for rail in blueprint.rails if rail.does == "guard")
+    only = len(works) == len(blueprint.rails) or design.kind != "constraint"
+    names = [tool.name for tool in blueprint.tools]
+    return Installed(design.kind, names, design.applies_to, works if only else (), design.depends_on)
+
+
+def _applies(name: str, found: Installed, blueprint: Blueprint) -> bool:
+    """Say whether the guards of an extension apply to the tools of a design: its own, and those of constraints."""
+    if name == blueprint.name:
+        return True
+    if found.kind != "constraint" or blueprint.design.kind == "constraint":
+        return False
+    return name in blueprint.design.depends_on or not found.applies_to or blueprint.name in found.applies_to
 
 
 def words_of(*texts: str) -> list[str]:
@@ -290,7 +357,7 @@ def _tool_does(blueprint: Blueprint, index: int, name: str, spec: ToolSpec) -> t
     return "custom", CustomSpec()
 
 
-_MUTATIONS = {"artifact": "mutating_local", "query": "safe_read", "report": "safe_read"}
+_MUTATIONS = {"artifact": "mutating_local", "command": "side_effect", "query": "safe_read", "report": "safe_read"}
 
 
 def _finish_tool(blueprint: Blueprint, index: int, tool: Tool, spec: ToolSpec, options: BaseModel) -> Tool:
@@ -298,10 +365,12 @@ def _finish_tool(blueprint: Blueprint, index: int, tool: Tool, spec: ToolSpec, o
     form = plain.get("format", "") if tool.does == "artifact" else ""
     mutation: str = spec.mutation or ""
     if not mutation:
-        mutation = _MUTATIONS.get(tool.does, "side_effect")
+        # Nobody knows what a body that a person will write may change: it stays unclassified, and is asked about.
+        mutation = _MUTATIONS.get(tool.does, "")
         if tool.does == "http":
             mutation = "safe_read" if plain["method"] == "GET" else "mutating_external"
-        blueprint.choose(f"tools[{index}].mutation", mutation, f"what a tool that does {tool.does} may change")
+        reason = f"what a tool that does {tool.does} may change"
+        blueprint.choose(f"tools[{index}].mutation", mutation or "unclassified: asked about at every call", reason)
     if spec.input_params is not None:
         params = spec.input_params
     elif tool.does == "artifact":

@@ -21,6 +21,7 @@ _PACKAGES = (
     ("matplotlib", "generated PNG tools", "pip install extforge"),
     ("httpx", "extforge design --llm", 'pip install "extforge[chat]"'),
     ("openjiuwen", "extforge agents run, extforge verify --host, extforge demo --host", _HOST),
+    ("mcp", "MCP servers of extensions, extforge runtimes matrix --prove", 'pip install "extforge[mcp]"'),
     ("opentelemetry-exporter-otlp-proto-common", "openJiuwen's own static check (optional)", _HOST),
 )
 _PROGRAMS = (

@@ -47,6 +47,7 @@ class Generated:
     changes: Changes
     blueprints: list[Blueprint] = field(default_factory=list)
     roots: list[str] = field(default_factory=list)  # of the trees, relative to the target
+    served: list[str] = field(default_factory=list)  # of those with an MCP server
     applied: bool = False
     recovered: bool = False  # a run that was killed has been finished first
     diff: str = ""
@@ -70,7 +71,15 @@ def existing_extensions(target: str) -> dict[str, Installed]:
                 for t in (tools if isinstance(tools, list) else [])
                 if isinstance(t, dict) and "name" in t
             ]
-            found[os.path.basename(tree)] = Installed(str(extension.get("kind", "capability")), names_of_tools)
+            rails = [r for r in extension.get("rails") or [] if isinstance(r, dict)]
+            guards = tuple(str(r["work"]) for r in rails if r.get("does") == "guard" and "work" in r)
+            found[os.path.basename(tree)] = Installed(
+                str(extension.get("kind", "capability")),
+                names_of_tools,
+                [str(other) for other in extension.get("applies_to") or []],
+                guards if len(guards) == len(rails) else (),
+                [str(other) for other in extension.get("depends_on") or []],
+            )
     return found
 
 
@@ -86,6 +95,7 @@ class Options:
         conflicts: what becomes of a place that a person and we changed: `refuse` (nothing is changed anywhere),
             `inline` (markers), `mine` or `generated`.
         template: a template folder instead of the packaged one.
+        mcp: give every extension with tools an MCP server, whatever the plan says.
         merge: make one extension of all designs, named after the plan's package.
         session: put the trees below `runtime_extensions/<session>/`, where the auto-harness of a session loads from.
         repo: also make a repository round the trees; once made, it is kept up to date.
@@ -98,6 +108,7 @@ class Options:
     conflicts: str = "refuse"
     template: Path | None = None
     repo: bool = False
+    mcp: bool = False
     merge: bool = False
     session: str | None = None
 
@@ -117,6 +128,8 @@ def generate(plan: CheckedPlan, into: str, options: Options | None = None) -> Ge
     options = options or Options()
     target = Path(into)
     blueprints = _placed(_chosen(plan, options.only), options.session)
+    for blueprint in blueprints:
+        blueprint.mcp = blueprint.mcp or options.mcp
     _need_skills(blueprints, plan)
     with staging() as staged:
         render_plan(blueprints, staged, options.template)
@@ -140,6 +153,7 @@ def generate(plan: CheckedPlan, into: str, options: Options | None = None) -> Ge
             conflicts=options.conflicts,
         )
         result = Generated(target, Changes(), blueprints, [record["root"] for record in records.values()])
+        result.served = [homes[blueprint.name] for blueprint in blueprints if blueprint.served]
         if options.dry_run and not is_interrupted(target):
             _classify(result, staged, scope, options)
             return result

@@ -303,6 +303,7 @@ class ExtensionDesign(Model):
     skills: list[SkillSpec] = []
     workflows: dict[str, dict[str, Any]] = Field(default={}, description="skill name: the content of its skill.yaml")
     requirements: list[str] = Field(default=[], description="further packages the extension imports: name>=1.0")
+    mcp: bool = Field(default=False, description="also carry mcp_server.py: its tools for any MCP client")
     acceptance: dict[str, AcceptanceSpec] = Field(default={}, description="tool name: what to try")
 
 

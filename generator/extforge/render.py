@@ -73,6 +73,7 @@ def build_context(blueprint: Blueprint, formats: Mapping[str, str]) -> dict[str,
         "guards": [rail for rail in rails if rail["does"] == "guard"],
         "shared_parts": layout.shared,
         "verifier_files": layout.verifier_files,
+        "served": _served_text(blueprint),
         "skills": [skill_files(blueprint, skill) for skill in blueprint.skills if not skill.source],
     }
 
@@ -181,6 +182,22 @@ def _parents(module: str) -> list[str]:
     return ["/".join(parts[: i + 1]) for i in range(len(parts))]
 
 
+def _served_text(blueprint: Blueprint) -> str:
+    """Return what its MCP server serves, as JSON: tools, and (extension, module) of the guards they are under."""
+    if not blueprint.served:
+        return ""
+    guards = [
+        ("" if g.extension == blueprint.name else g.extension, work) for g in blueprint.applying for work in g.works
+    ]
+    data = {
+        "name": blueprint.name,
+        "version": __version__,
+        "tools": sorted(tool.work for tool in blueprint.served),
+        "guards": sorted(guards),
+    }
+    return json_text(data)
+
+
 def _class_line(name: str, base: str) -> str:
     """Return the class statement as ruff formats it."""
     line = f"class {name}({base}):"
@@ -255,19 +272,32 @@ def build_manifest(blueprint: Blueprint) -> dict[str, Any]:
         "description": blueprint.description,
     }
     metadata = patch.pop("metadata", {})
-    extension = {
+    extension: dict[str, Any] = {
         "gap_id": design.gap_id,
         "kind": design.kind,
         "depends_on": list(design.depends_on),
         "applies_to": list(design.applies_to),
         "tools": [
-            {"name": t.name, "does": t.does, "mutation": t.mutation, **({"format": t.format} if t.format else {})}
+            {
+                "name": t.name,
+                "class": t.class_name,
+                "does": t.does,
+                "mutation": t.mutation,
+                **({"format": t.format} if t.format else {}),
+                **({"state": t.options["state"]} if t.does == "report" else {}),
+            }
             for t in blueprint.tools
         ],
-        "rails": [{"class": r.class_name, "does": r.does} for r in blueprint.rails],
+        "rails": [
+            {"class": r.class_name, "does": r.does, **({"work": r.work} if r.does == "guard" else {})}
+            for r in blueprint.rails
+        ],
         "skills": [skill.name for skill in blueprint.skills],
         "generator": f"extforge {__version__}",
     }
+    if blueprint.served:
+        guards = sorted(guard.extension for guard in blueprint.applying)
+        extension["mcp"] = {"tools": [tool.name for tool in blueprint.served], "guards": guards}
     return {**own, **patch, "resources": resources, "metadata": {**metadata, "extension": extension}}
 
 
@@ -278,5 +308,7 @@ def _resource(prefix: str, part: Tool | Rail) -> dict[str, str]:
 def requirements_of(blueprint: Blueprint) -> list[str]:
     """Return the third-party packages that an extension needs, as lines of requirements.txt."""
     wanted = {line for tool in blueprint.tools for line in _REQUIREMENTS.get(tool.format, ())}
+    if blueprint.served:
+        wanted |= {"anyio>=4.5", "mcp>=1.10,<2"}
     wanted |= {line.replace(" ", "") for line in blueprint.design.requirements}
     return sorted(wanted, key=str.lower)

@@ -8,7 +8,7 @@ __all__ = ["schema_of"]
 
 
 def schema_of(kind: str) -> dict[str, Any]:
-    """Return the JSON Schema of `agent`, `gaps`, `plan`, `workflow`, `acceptance` or `report`."""
+    """Return the JSON Schema of `agent`, `gaps`, `plan`, `workflow`, `runtime`, `provider`, `acceptance` or `report`."""
     if kind == "report":
         from extforge_verifiers.reports.json import report_schema  # noqa: PLC0415
 
@@ -29,6 +29,11 @@ def schema_of(kind: str) -> dict[str, Any]:
         from extforge_harness.workflows.skill import Workflow  # noqa: PLC0415
 
         return _named("extforge skill workflow (skill.yaml)", Workflow.model_json_schema(by_alias=True))
+    if kind in ("runtime", "provider"):
+        from extforge_harness.runtimes.descriptors import Provider, Runtime  # noqa: PLC0415
+
+        model = Runtime if kind == "runtime" else Provider
+        return _named(f"extforge {kind}", model.model_json_schema())
     return _plan_schema()
 
 

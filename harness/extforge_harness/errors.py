@@ -15,6 +15,9 @@
   x HostFailed       -- the host process gave no answer: it crashed, or took too long
   x SetupFailed      -- what a tool needs around it to be tried could not be made
   x WorkFailed       -- (work.py) a work module could not be loaded, or raised
+  x CatalogError     -- extensions do not make a catalog together; `.findings` say why
+  x CompileError     -- a context cannot be compiled for a runtime
+  x BundleError      -- a bundle would mislead whoever reads it
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from extforge_verifiers.findings import Finding
 
 __all__ = [
-    "AgentBuildError", "AgentDefinitionError", "AgentError", "ChatFailed", "ChatMalformed", "ChatMissing", "ChatRefused", "ChatTimeout", "HarnessError", "HostFailed",
+    "AgentBuildError", "AgentDefinitionError", "AgentError", "BundleError", "CatalogError", "ChatFailed", "ChatMalformed", "ChatMissing", "ChatRefused", "ChatTimeout", "CompileError", "HarnessError", "HostFailed",
     "HostMissing", "Missing", "SetupFailed", "TemplateError",
 ]  # fmt: skip
 
@@ -111,3 +114,22 @@ class HostFailed(HarnessError):
 
 class SetupFailed(HarnessError):
     """What a tool needs around it to be tried could not be made."""
+
+
+class CatalogError(HarnessError):
+    """Extensions do not make a catalog together; every reason is in `findings`."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        super().__init__(findings)
+        self.findings = tuple(findings)
+
+    def __str__(self) -> str:
+        return "; ".join(finding.message for finding in self.findings)
+
+
+class CompileError(HarnessError):
+    """A context cannot be compiled: an unknown name, a contract that does not hold, or no room."""
+
+
+class BundleError(HarnessError):
+    """A bundle would mislead: an entry without a hint, twice the same id, a relation to nothing."""

@@ -26,6 +26,7 @@ __all__ = [
     "check_source",
     "check_tool",
     "parse_source",
+    "read_card",
 ]
 
 SIZE_LIMIT = 2 << 20
@@ -374,19 +375,42 @@ def check_tool(source: Source, cls: ast.ClassDef) -> Iterator[Finding]:
     yield from _check_card(source, cls)
 
 
+def _card_calls(source: Source, cls: ast.ClassDef) -> list[ast.Call]:
+    """Return the calls that make the ToolCard: in the class, else anywhere in its module."""
+    for place in (cls, source.tree):
+        calls = [
+            n
+            for n in ast.walk(place)
+            if isinstance(n, ast.Call)
+            and ast.unparse(n.func).rpartition(".")[2] == "ToolCard"
+        ]
+        if calls:
+            return calls
+    return []
+
+
+def read_card(source: Source, cls: ast.ClassDef) -> dict[str, Any]:
+    """Return what a tool's ToolCard says, as far as it is written down.
+
+    A literal is its value; a name that the module imports is the `(module, name)` it comes from; what is computed
+    is left out.
+    """
+    found: dict[str, Any] = {}
+    for call in _card_calls(source, cls)[:1]:
+        for keyword in call.keywords:
+            node = keyword.value
+            value = _literal(source, node)
+            if value is not _UNKNOWN and keyword.arg:
+                found[keyword.arg] = value
+            elif isinstance(node, ast.Name) and keyword.arg:
+                origin, _, name = source.imports.get(node.id, "").partition(":")
+                if name:
+                    found[keyword.arg] = (origin, name)
+    return found
+
+
 def _check_card(source: Source, cls: ast.ClassDef) -> Iterator[Finding]:
-    calls = [
-        n
-        for n in ast.walk(cls)
-        if isinstance(n, ast.Call)
-        and ast.unparse(n.func).rpartition(".")[2] == "ToolCard"
-    ]
-    calls = calls or [
-        n
-        for n in ast.walk(source.tree)
-        if isinstance(n, ast.Call)
-        and ast.unparse(n.func).rpartition(".")[2] == "ToolCard"
-    ]
+    calls = _card_calls(source, cls)
     if not calls:
         return  # the card comes from elsewhere; the host run will show it
     keywords = {k.arg: k.value for k in calls[0].keywords if k.arg}

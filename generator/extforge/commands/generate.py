@@ -61,6 +61,7 @@ __all__ = ["generate"]
 @click.option("--merge", is_flag=True, help="Make one extension of all designs, named after the plan's package_name.")
 @click.option("--session", metavar="ID", help="Put the trees below runtime_extensions/ID/ instead.")
 @click.option("--repo", is_flag=True, help="Also make a repository round them: packaging, README, .gitignore, CI.")
+@click.option("--mcp", is_flag=True, help="Give every extension with tools an MCP server: for Claude Code, Codex, ...")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but problems.")
 @output_options
@@ -149,6 +150,8 @@ def print_result(result: Generated, *, quiet: bool) -> None:
             click.echo(f"  to add by hand: {blueprint.root}/{path}")
     if result.applied and changes.of(Action.CREATE):
         click.echo(loading_lines(str(result.target), result.roots))
+        if result.served:
+            click.echo(serving_lines(str(result.target), result.served))
 
 
 def _print_changes(changes: Changes, verb: str) -> None:
@@ -197,6 +200,23 @@ def print_diff(text: str) -> None:
         click.echo(
             click.style(shown, fg=tint, bold=line.startswith("# ") or None) if colour and tint else shown, color=colour
         )
+
+
+def serving_lines(target: str, roots: Sequence[str]) -> str:
+    """Return the lines that give the tools to an MCP client."""
+    import json
+    import os
+
+    servers = {
+        root.rpartition("/")[2]: {
+            "command": sys.executable,
+            "args": [os.path.abspath(f"{target}/{root}/mcp_server.py")],
+        }
+        for root in roots
+    }
+    text = json.dumps({"mcpServers": servers}, indent=2, ensure_ascii=False)
+    indented = "\n".join(f"    {line}" for line in text.splitlines())
+    return f"\nTo use their tools in Claude Code or another MCP client, as its .mcp.json:\n\n{indented}"
 
 
 def loading_lines(target: str, roots: Sequence[str]) -> str:

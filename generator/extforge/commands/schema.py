@@ -10,7 +10,9 @@ __all__ = ["schema"]
 
 
 @click.command(cls=Examples, examples=["extforge schema plan > plan.schema.json"])
-@click.argument("kind", type=click.Choice(("plan", "gaps", "agent", "workflow", "acceptance", "report")))
+@click.argument(
+    "kind", type=click.Choice(("plan", "gaps", "agent", "workflow", "runtime", "provider", "acceptance", "report"))
+)
 def schema(kind: str) -> None:
     """Print the JSON Schema of a document."""
     import json

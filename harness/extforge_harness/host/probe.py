@@ -200,8 +200,12 @@ def _jsonable(value: Any) -> Any:
 # --------------------------------------------------------------------------- agents
 
 
-def make_agent(port: int, workspace: Path, name: str, rails: list[Any], *, task_loop: bool = False) -> Any:
+def make_agent(
+    port: int, workspace: Path, name: str, rails: list[Any], *, task_loop: bool = False, runtime: str = "native"
+) -> Any:
     """Return a fresh DeepAgent with a SkillUseRail, in a workspace of its own."""
+    if runtime == "native_v2":
+        return make_native_v2(port, workspace, name, rails, task_loop=task_loop)
     from openjiuwen.core.foundation.llm import Model, ModelClientConfig, ModelRequestConfig
     from openjiuwen.core.single_agent.schema.agent_card import AgentCard
     from openjiuwen.harness.factory import create_deep_agent
@@ -229,6 +233,38 @@ def make_agent(port: int, workspace: Path, name: str, rails: list[Any], *, task_
         system_prompt="You are a test agent.",
         **{key: value for key, value in wanted.items() if key in known},
     )
+
+
+def make_native_v2(port: int, workspace: Path, name: str, rails: list[Any], *, task_loop: bool) -> Any:
+    """Return the agent behind the provider native_v2: the same, configured from a spec."""
+    from openjiuwen.agent_teams.harness.native_harness import NativeHarness
+    from openjiuwen.harness.schema.deep_agent_spec import DeepAgentSpec
+
+    skills = workspace / "no-skills"
+    skills.mkdir(parents=True, exist_ok=True)
+    client = {"client_provider": "OpenAI", "api_key": "none", "api_base": f"http://127.0.0.1:{port}/v1"}
+    spec = DeepAgentSpec.model_validate(
+        {
+            "model": {
+                "model_client_config": {**client, "verify_ssl": False},
+                "model_request_config": {"model": "scripted"},
+            },
+            "card": {"id": name, "name": name, "description": "extforge probe"},
+            "workspace": {"root_path": str(workspace)},
+            "rails": [
+                {
+                    "type": "core.skill_use",
+                    "params": {"skills_dir": str(skills), "skill_mode": "all", "include_tools": False},
+                }
+            ],
+            "enable_task_loop": task_loop,
+            "enable_read_image_multimodal": False,
+            "auto_create_workspace": False,
+            "max_iterations": 40,
+            "system_prompt": "You are a test agent.",
+        }
+    )
+    return NativeHarness(spec, extra_rails=rails)
 
 
 async def load(agent: Any, path: Path) -> tuple[Any, list[str]]:
@@ -407,7 +443,7 @@ async def probe_alone(extension: Facts, job: Facts, model: ScriptedModel) -> Fac
     """Load one extension on an agent of its own, and take it off again."""
     path = Path(extension["path"])
     workspace = Path(job["scratch"]) / ".alone" / extension["name"]
-    agent = make_agent(model.port, workspace, f"alone_{extension['name']}", [])
+    agent = make_agent(model.port, workspace, f"alone_{extension['name']}", [], runtime=job.get("runtime", "native"))
     facts: Facts = {"name": extension["name"], "loaded": False}
     before = snapshot(agent)
     try:
@@ -453,7 +489,9 @@ async def probe(job: Facts, model: ScriptedModel) -> Facts:
     watch._wrapped.clear()
     workspace = Path(job["scratch"])
     loop = bool(job.get("task_loop"))
-    agent = make_agent(model.port, workspace, "together", [_observer(watch)], task_loop=loop)
+    agent = make_agent(
+        model.port, workspace, "together", [_observer(watch)], task_loop=loop, runtime=job.get("runtime", "native")
+    )
     records = []
     together: Facts = {"loaded": False}
     facts["together"] = together

@@ -57,7 +57,12 @@ def host_available(python: str | None = None) -> bool:
 
 
 def verify_in_host(
-    trees: list[str], *, python: str | None = None, timeout: float = 300.0, scratch: str | None = None
+    trees: list[str],
+    *,
+    python: str | None = None,
+    timeout: float = 300.0,
+    scratch: str | None = None,
+    runtime: str = "native",
 ) -> HostRun:
     """Load and run the trees, each alone and all together, and return a report for each.
 
@@ -66,6 +71,7 @@ def verify_in_host(
         python: a Python that has openJiuwen; default: this one.
         timeout: seconds that the whole run may take.
         scratch: an empty folder to run in; default: a temporary one.
+        runtime: `native` or `native_v2` (openJiuwen 0.1.19): which of the host's own agents loads them.
 
     Raises:
         HostMissing: when openJiuwen, or something a tree requires, is not installed there.
@@ -78,7 +84,7 @@ def verify_in_host(
     with contextlib.ExitStack() as stack:
         for trial in trials:
             _set_up(trial, folder, stack)
-        facts = _run(_job(trials, folder), folder, python or sys.executable, timeout)
+        facts = _run(_job(trials, folder, runtime), folder, python or sys.executable, timeout)
     if missing := facts.get("missing_requirements"):
         raise HostMissing(
             f"the trees require packages that are not installed: {', '.join(missing)}",
@@ -91,11 +97,12 @@ def verify_in_host(
     return HostRun(facts["openjiuwen"], facts["python"], [*early, *reports], str(folder))
 
 
-def _job(trials: list[Trial], folder: Path) -> dict[str, Any]:
+def _job(trials: list[Trial], folder: Path, runtime: str) -> dict[str, Any]:
     return {
         "extensions": [{"name": t.name, "path": str(t.copy), "requirements": _requirements(t.copy)} for t in trials],
         "scratch": str(folder / "work"),
         "memory_mb": MEMORY_MB,
+        "runtime": runtime,
         **plan_turns(trials),
     }
 
