@@ -811,7 +811,7 @@ def test_without_an_endpoint_the_missing_variables_are_named(tmp_path: Path) -> 
         "agents", "run", "a.yaml", "hi", cwd=tmp_path, OPENAI_API_KEY="", OPENAI_BASE_URL="", OPENAI_MODEL=""
     )
     assert done.returncode == 3
-    assert "OPENAI_BASE_URL and OPENAI_MODEL not set" in done.stderr
+    assert "set OPENAI_BASE_URL and OPENAI_MODEL" in done.stderr
 
 
 def test_resolve_shows_each_field_its_origin_and_what_is_not_applied(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from support import ROOT, Plans, design, run_cli
 
 from extforge.check import load_plan
-from extforge.generate import generate
+from extforge.generate import Options, generate
 from extforge_harness.acceptance import load_acceptance
 from extforge_harness.errors import HostFailed
 from extforge_harness.runtimes.catalog import ExtensionFacts
@@ -37,7 +37,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two plans with MCP servers: the demo, and everything that guards can do."""
     folder = tmp_path_factory.mktemp("served")
     for name in ("demo", "everything"):
-        generate(load_plan(str(ROOT / f"examples/{name}.plan.yaml")), str(folder / name), mcp=True)
+        generate(load_plan(str(ROOT / f"examples/{name}.plan.yaml")), str(folder / name), Options(mcp=True))
     return folder
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import compileall
+import json
 import os
 import subprocess
 import sys
@@ -74,6 +76,18 @@ def test_the_installed_package_runs_the_whole_chain_from_anywhere(installed: dic
         )
         assert done.returncode == 0, done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_bytecode_of_an_installed_template_is_not_rendered(installed: dict[str, str], tmp_path: Path) -> None:
+    home = Path(installed["PYTHONPATH"].split(os.pathsep)[0])
+    assert compileall.compile_dir(home / "extforge_templates", quiet=1)  # as pip does
+    assert [*(home / "extforge_templates/extension/template").rglob("*.pyc")]
+    plan = str(ROOT / "examples/seed_only.plan.yaml")
+    command = [sys.executable, "-m", "extforge", "generate", plan, "--into", str(tmp_path / "out")]
+    subprocess.run(command, env=installed, check=True, capture_output=True)
+    lock = json.loads((tmp_path / "out/.extforge/lock.json").read_text())
+    assert [path for path in lock["files"] if "pyc" in path] == []
+    assert [*(tmp_path / "out").rglob("__pycache__")] == []
 
 
 def test_nothing_in_the_project_names_this_machine_or_a_registry() -> None:

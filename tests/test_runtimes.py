@@ -19,7 +19,7 @@ from trees import write_tree
 
 from extforge.capabilities import catalog_from_plan
 from extforge.check import load_plan
-from extforge.generate import generate
+from extforge.generate import Options, generate
 from extforge_harness.errors import BundleError, CatalogError, CompileError
 from extforge_harness.gates import MutationLevel
 from extforge_harness.runtimes.adapters import AdapterInput, adapt, server_name
@@ -56,7 +56,7 @@ OTHERS = ("claudecode", "codex", "dsh")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo plan, generated with MCP servers."""
     folder = tmp_path_factory.mktemp("demo")
-    generate(load_plan(str(ROOT / "examples/demo.plan.yaml")), str(folder), mcp=True)
+    generate(load_plan(str(ROOT / "examples/demo.plan.yaml")), str(folder), Options(mcp=True))
     return folder
 
 
@@ -78,7 +78,7 @@ GUARD = ExtensionFacts("name_guard", "constraint", applies_to=("deck",), rails=(
 @pytest.mark.parametrize(("name", "mcp"), [("demo", True), ("everything", True), ("seed_only", False)])
 def test_the_catalog_of_a_plan_is_that_of_its_trees(name: str, mcp: bool, tmp_path: Path) -> None:
     plan = str(ROOT / "examples" / f"{name}.plan.yaml")
-    generate(load_plan(plan), str(tmp_path), mcp=mcp)
+    generate(load_plan(plan), str(tmp_path), Options(mcp=mcp))
     assert catalog_from_plan(load_plan(plan), REGISTRY, mcp=mcp) == catalog([str(tmp_path)], REGISTRY)
 
 

@@ -341,7 +341,7 @@ def test_a_tool_and_a_skill_make_three_steps_and_a_rule_per_artifact(tmp_path: P
     ]
     assert extension_of(skill.folder) == str(tree)
     assert extension_tools(tree) == {
-        "pack_deck": "mutating_local", "pack_data": "mutating_local", "pack_send": "side_effect",
+        "pack_deck": "mutating_local", "pack_data": "mutating_local", "pack_send": "unclassified",
     }  # fmt: skip
 
 

@@ -47,8 +47,10 @@ def scaffold_runtime(name: str, out: str, template: Path | None = None) -> tuple
     except errors.TemplateError as exc:
         raise TemplateError(str(exc)) from exc
     target = Path(out) / package
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise TargetError(f"{target} is there already")
+    if target.exists():
+        there = sorted(path.name for path in target.iterdir()) if target.is_dir() else []
+        if there or not target.is_dir():
+            raise TargetError(f"{target} is there already{f', with {there[0]} in it' if there else ''}")
     _place(target, files)
     return os.fspath(target), sorted(files)
 
