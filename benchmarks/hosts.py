@@ -20,7 +20,7 @@ from extforge_verifiers import Verdict
 
 ROOT = Path(__file__).resolve().parents[1]
 VERSIONS = ("0.1.14.post2", "0.1.15.post3", "0.1.16.post20", "0.1.17.post2", "0.1.18.post1", "")
-PLANS = ("seed_only", "everything", "demo")
+PLANS = ("seed_only", "everything", "demo", "archetypes")
 
 
 def python_with(version: str, folder: Path) -> str:

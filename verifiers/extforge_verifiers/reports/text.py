@@ -65,7 +65,7 @@ def shown_facts(report: Report) -> str:
     return ", ".join(
         f"{key}: {value}"
         for key, value in report.facts.items()
-        if key not in _HIDDEN_FACTS and value != []
+        if key not in _HIDDEN_FACTS and value not in ([], report.path)
     )
 
 
