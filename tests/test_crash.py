@@ -32,6 +32,7 @@ KILLS = int(os.environ.get("EXTFORGE_KILLS", "40"))
 OLD = [design("notes_json", description="Old."), design("gone_json"), design("sales_guide", components=["skill"])]
 NEW = [design("notes_json", description="New."), design("more_json"), design("sales_guide", components=["skill"])]
 SKILL = "openjiuwen/extensions/harness/sales_guide/skills/sales_guide/SKILL.md"
+NOTES = "openjiuwen/extensions/harness/notes_json/tools/notes_json.json"
 TOUCHES = ("open", "os.", "shutil.")
 
 State = dict[str, bytes]
@@ -169,12 +170,101 @@ def committed(case: Case, folder: Path) -> Path:
 @forks
 def test_what_a_person_changed_after_the_kill_is_theirs(case: Case, tmp_path: Path) -> None:
     target = committed(case, tmp_path / "work")
-    (target / SKILL).write_text("---\nname: sales_guide\ndescription: All mine.\n---\nMine.\n")
-    done = run_cli("generate", str(tmp_path / "work/my.plan.json"), "--into", str(target), "--dry-run", "--json")
-    assert json.loads(done.stdout)["recovered"] is True
+    (target / NOTES).write_text('{"all": "mine"}')
+    command = ("generate", str(tmp_path / "work/my.plan.json"), "--into", str(target))
+    assert run_cli(*command, "--check").returncode == 2  # which may change nothing, so cannot finish it
+    data = json.loads(run_cli(*command, "--json").stdout)
+    assert (data["recovered"], data["conflict"]) == (True, [NOTES])  # ours is still known, so it is not lost in silence
     found = state(target)
-    assert b"All mine." in found.pop(SKILL)
-    assert found == {path: data for path, data in case.new.items() if path != SKILL}
+    assert found[NOTES] == b'{"all": "mine"}'
+    lost = {path for path, data in case.new.items() if not path.startswith(".extforge/") and found.get(path) != data}
+    lost.remove(NOTES)
+    assert lost == set()
+    assert run_cli(*command, "--conflicts", "mine").returncode == 0
+
+
+@forks
+def test_a_checkout_after_the_kill_makes_the_journal_void(case: Case, tmp_path: Path) -> None:
+    target = committed(case, tmp_path / "work")
+    for path, data in case.old.items():  # everything as it was, but for another run's lock
+        (target / path).parent.mkdir(parents=True, exist_ok=True)
+        (target / path).write_bytes(data)
+    lock = target / ".extforge/lock.json"
+    lock.write_bytes(lock.read_bytes() + b" ")
+    with exclusive(target):
+        assert recover(target) is False
+    assert not is_interrupted(target)
+    assert (target / SKILL).read_bytes() == case.old[SKILL]
+    assert run(tmp_path / "work", NEW).applied
+    found = state(target)
+    assert {path for path in found if found[path] != case.new.get(path)} == set()
+
+
+@forks
+def test_staging_that_is_gone_is_no_dead_end(case: Case, tmp_path: Path) -> None:
+    target = committed(case, tmp_path / "work")
+    shutil.rmtree(target / journal.STAGING)
+    assert run(tmp_path / "work", NEW).applied
+    assert state(target) == case.new
+
+
+def test_a_kill_while_everything_is_put_back_does_not_stop_that(case: Case, tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    shutil.copytree(case.folder / "out", target)
+    steps = [{"path": path, "before": journal.digest(data), "after": "0" * 64} for path, data in case.old.items()]
+    steps.sort(key=lambda step: step["path"] == ".extforge/lock.json")
+    (target / journal.STAGING).mkdir()
+    for number in range(0, len(steps), 2):  # these are still to be put back
+        path = target / steps[number]["path"]
+        path.rename(target / journal.STAGING / f"{number}.old")
+        path.write_text("new")
+    (target / journal.JOURNAL).write_text(json.dumps({"steps": steps, "undo": True}))
+    with exclusive(target):
+        assert recover(target)
+    assert state(target) == case.old
+
+
+@pytest.mark.parametrize("name", ["base", "staging", "running", "lock.json", "journal.json", "."])
+def test_a_link_below_the_state_folder_is_refused(case: Case, tmp_path: Path, name: str) -> None:
+    target, outside = tmp_path / "out", tmp_path / "outside"
+    shutil.copytree(case.folder / "out", target)
+    outside.mkdir()
+    (outside / "thesis.txt").write_text("mine")
+    place = target / ".extforge" / name
+    if place.is_dir():
+        shutil.rmtree(target / ".extforge" if name == "." else place)
+    else:
+        place.unlink(missing_ok=True)
+    (target / ".extforge" if name == "." else place).symlink_to(outside)
+    with pytest.raises(TargetError, match="is a link"), exclusive(target):
+        pass
+    assert [path.name for path in outside.iterdir()] == ["thesis.txt"]
+
+
+def test_a_journal_cannot_lead_out_through_a_link(tmp_path: Path) -> None:
+    target, outside = tmp_path / "out", tmp_path / "outside"
+    (target / ".extforge").mkdir(parents=True)
+    outside.mkdir()
+    (outside / "keep").write_text("keep")
+    (target / "link").symlink_to(outside)
+    steps = [
+        {"path": "link/keep", "before": journal.digest(b"keep"), "after": None},
+        {"path": ".extforge/lock.json", "before": None, "after": "0" * 64},
+    ]
+    (target / journal.JOURNAL).write_text(json.dumps({"steps": steps}))
+    with exclusive(target), pytest.raises(TargetError, match="leads out"):
+        recover(target)
+    assert (outside / "keep").read_text() == "keep"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"steps": []}', '{"steps": [{"path": 5}]}', '{"steps": [{"path": "a"}]}', '{"steps": 7}']
+)
+def test_a_malformed_journal_is_an_error_with_a_way_out(tmp_path: Path, text: str) -> None:
+    (tmp_path / "out/.extforge").mkdir(parents=True)
+    (tmp_path / "out" / journal.JOURNAL).write_text(text)
+    with exclusive(tmp_path / "out"), pytest.raises(TargetError, match="remove it"):
+        recover(tmp_path / "out")
 
 
 def test_a_journal_of_somebody_else_is_refused(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import posixpath
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,10 +17,10 @@ from extforge.render import render_plan
 from extforge.repository import REPOSITORY_FILES, repository_files
 from extforge.rules import SESSION_ID
 from extforge.staging import staging
-from extforge.target.changes import Changes, Scope, classify
+from extforge.target.changes import NO_NAME, Changes, Scope, classify
 from extforge.target.diff import render_diff
 from extforge.target.journal import apply_changes, exclusive, is_interrupted, recover
-from extforge.target.lock import read_lock
+from extforge.target.lock import Extension, read_lock
 from extforge_harness.skills import read_skill_files
 from extforge_harness.workflows.errors import SkillInvalid
 from extforge_harness.workflows.pack import load_skill
@@ -127,58 +128,70 @@ def generate(plan: CheckedPlan, into: str, options: Options | None = None) -> Ge
     """
     options = options or Options()
     target = Path(into)
+    if options.only and (options.merge or options.repo):
+        raise TargetError("--only speaks of one extension, --merge and --repo of all of them")
     blueprints = _placed(_chosen(plan, options.only), options.session)
     for blueprint in blueprints:
         blueprint.mcp = blueprint.mcp or options.mcp
     _need_skills(blueprints, plan)
-    with staging() as staged:
-        render_plan(blueprints, staged, options.template)
-        _stage_community(blueprints, plan.collection, staged)
-        records = {b.name: _record(b.root, b.design.gap_id, plan.label) for b in blueprints}
-        if options.merge:
-            root = combine(blueprints, plan.package_name, staged)
-            records = {plan.package_name: _record(root, plan.package_name, plan.label)}
-        homes = {b.name: f"{root}/{b.name}" if options.merge else b.root for b in blueprints}
-        skills = [f"{homes[b.name]}/skills/{s.name}" for b in blueprints for s in b.skills if not s.source]
-        check_rendered([record["root"] for record in records.values()], staged, list(existing_extensions(into)), skills)
-        if options.repo or (options.only is None and set(REPOSITORY_FILES) & set(read_lock(target).files)):
-            for path, data in repository_files(plan.blueprints, plan.package_name, _name_of(plan.label)).items():
-                staged.write(path, data)
-        scope = Scope(
-            plan=_name_of(plan.label),
-            roots=records,
-            whole_plan=options.only is None,
-            force=options.force,
-            optional=frozenset(REPOSITORY_FILES),
-            conflicts=options.conflicts,
-        )
-        result = Generated(target, Changes(), blueprints, [record["root"] for record in records.values()])
-        result.served = [homes[blueprint.name] for blueprint in blueprints if blueprint.served]
-        if options.dry_run and not is_interrupted(target):
-            _classify(result, staged, scope, options)
-            return result
-        with exclusive(target):
-            result.recovered = recover(target)
-            _classify(result, staged, scope, options)
-            if not (result.changes.blocked or options.dry_run):
-                apply_changes(target, staged, result.changes)
-                result.applied = True
+    if options.dry_run:
+        if is_interrupted(target):
+            words = (
+                f"a run was interrupted while it changed {target}; run once without --dry-run and --check to finish it"
+            )
+            raise TargetError(words)
+        with staging() as staged:
+            return _render(plan, blueprints, target, options, staged)
+    with staging() as staged, exclusive(target):
+        recovered = recover(target)
+        result = _render(plan, blueprints, target, options, staged)
+        result.recovered = recovered
+        if not result.changes.blocked:
+            apply_changes(target, staged, result.changes)
+            result.applied = True
     return result
 
 
-def _classify(result: Generated, staged: Staged, scope: Scope, options: Options) -> None:
-    result.changes = classify(result.target, staged, read_lock(result.target), scope)
+def _render(
+    plan: CheckedPlan, blueprints: list[Blueprint], target: Path, options: Options, staged: Staged
+) -> Generated:
+    """Render everything, look at it, and compare it with what is there."""
+    render_plan(blueprints, staged, options.template)
+    _stage_community(blueprints, plan.collection, staged)
+    homes = {b.name: b.root for b in blueprints}
+    roots = list(homes.values())
+    if options.merge:
+        root = combine(blueprints, plan.package_name, staged)
+        roots, homes = [root], {b.name: f"{root}/{b.name}" for b in blueprints}
+    skills = [f"{homes[b.name]}/skills/{s.name}" for b in blueprints for s in b.skills if not s.source]
+    check_rendered(roots, staged, list(existing_extensions(str(target))), skills)
+    lock = read_lock(target)
+    name = _name_of(plan.label, options.session)
+    mine = {path for path, entry in lock.files.items() if name in entry.plans}
+    if options.repo or (options.only is None and mine & set(REPOSITORY_FILES)):
+        for path, data in repository_files(blueprints, roots, plan.package_name, plan.label).items():
+            staged.write(path, data)
+    scope = Scope(
+        plan=name,
+        extensions={homes[b.name]: Extension(b.name, b.design.gap_id) for b in blueprints},
+        whole_plan=options.only is None,
+        force=frozenset(posixpath.normpath(path) for path in options.force),
+        optional=frozenset(REPOSITORY_FILES),
+        conflicts=options.conflicts,
+    )
+    result = Generated(target, classify(target, staged, lock, scope), blueprints, roots)
+    result.served = [homes[blueprint.name] for blueprint in blueprints if blueprint.served]
     if options.diff:
-        result.diff = render_diff(result.target, staged, result.changes)
+        result.diff = render_diff(target, staged, result.changes)
+    return result
 
 
-def _name_of(label: str) -> str:
-    """Return how the lock calls a plan: by its file name, the same wherever it lies.  Standard input has none."""
-    return "" if label == STDIN_LABEL else os.path.basename(os.path.realpath(label))
-
-
-def _record(root: str, gap: str, label: str) -> dict[str, str]:
-    return {"root": root, "gap": gap, "plan": _name_of(label)}
+def _name_of(label: str, session: str | None) -> str:
+    """Return how the lock calls a plan: by its file name, the same wherever it lies, and apart for each session."""
+    if label == STDIN_LABEL:
+        return NO_NAME
+    name = os.path.basename(os.path.realpath(label))
+    return f"{name} in {session}" if session else name
 
 
 def _placed(blueprints: list[Blueprint], session: str | None) -> list[Blueprint]:

@@ -68,10 +68,17 @@ jobs:
 """
 
 
-def repository_files(blueprints: list[Blueprint], package_name: str, plan: str) -> dict[str, bytes]:
-    """Return the files: path relative to the target -> bytes."""
+def repository_files(blueprints: list[Blueprint], trees: list[str], package_name: str, plan: str) -> dict[str, bytes]:
+    """Return the files: path relative to the target -> bytes.
+
+    Args:
+        blueprints: the designs.
+        trees: the roots of the extensions: one for each design, or one for all when they were merged.
+        package_name: the plan's, which names the repository too.
+        plan: where the plan is.
+    """
     name = re.sub(r"[^a-z0-9]+", "-", package_name.lower()).strip("-") or "openjiuwen-extensions"
-    roots = sorted({blueprint.root.partition("/")[0] for blueprint in blueprints})
+    roots = sorted({tree.partition("/")[0] for tree in trees})
     wanted = sorted({line for b in blueprints for line in requirements_of(b)}, key=str.lower)
     texts = {
         "pyproject.toml": _PYPROJECT.format(
@@ -80,20 +87,21 @@ def repository_files(blueprints: list[Blueprint], package_name: str, plan: str) 
             dependencies="".join(f"  {json.dumps(line)},\n" for line in ["openjiuwen>=0.1.14", *wanted]),
             include=", ".join(json.dumps(root) for root in roots),
         ),
-        "README.md": _readme(blueprints, name, plan),
+        "README.md": _readme(blueprints, trees, name, plan),
         ".gitignore": _IGNORE,
         WORKFLOW: _WORKFLOW.replace("@VERSION@", __version__),
     }
     return {path: text.encode("utf-8") for path, text in texts.items()}
 
 
-def _readme(blueprints: list[Blueprint], name: str, plan: str) -> str:
+def _readme(blueprints: list[Blueprint], trees: list[str], name: str, plan: str) -> str:
     rows = []
-    for blueprint in blueprints:
+    places = trees if len(trees) == len(blueprints) else trees * len(blueprints)
+    for place, blueprint in zip(places, blueprints, strict=True):
         parts = [f"tool `{tool.name}`" for tool in blueprint.tools]
         parts += [f"rail `{rail.class_name}` ({rail.does})" for rail in blueprint.rails]
         parts += [f"skill `{skill.name}`" for skill in blueprint.skills]
-        rows.append(f"| `{blueprint.root}` | {', '.join(parts)} |")
+        rows.append(f"| `{place}` | {', '.join(parts)} |")
     plan = os.path.basename(plan) if plan else "PLAN"
     return "\n".join(
         [
@@ -112,7 +120,7 @@ def _readme(blueprints: list[Blueprint], name: str, plan: str) -> str:
             "",
             "# Extensions with skills need this rail on the agent before they are loaded.",
             'agent.add_rail(SkillUseRail(skills_dir=["an/existing/folder"], skill_mode="all", include_tools=False))',
-            *(f'await agent.load_plugin("{blueprint.root}")' for blueprint in blueprints),
+            *(f'await agent.load_plugin("{tree}")' for tree in trees),
             "```",
             "",
             "## Change",

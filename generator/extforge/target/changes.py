@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
+import re
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from extforge.errors import TargetError
-from extforge.target.lock import Entry, Lock, digest, read_base
-from extforge.target.merging import is_noise, merge
+from extforge.target.lock import Entry, Extension, Lock, digest, read_base
+from extforge.target.merging import is_noise, merge, with_line_ends
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from extforge.staging import Staged
 
-__all__ = ["Action", "Change", "Changes", "Scope", "classify"]
+__all__ = ["NO_NAME", "Action", "Change", "Changes", "Ground", "Scope", "classify"]
+
+NO_NAME = "-"  # a plan from standard input: nobody can say whether the next one continues it
 
 
 class Action(StrEnum):
@@ -74,73 +78,132 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What this run answers for: which plan it is, and below which roots something may vanish."""
+    """What this run answers for."""
 
-    plan: str = ""
-    roots: Mapping[str, dict[str, str]] = field(default_factory=dict)  # name -> root, gap, plan
+    plan: str  # how the lock calls it
+    extensions: Mapping[str, Extension] = field(default_factory=dict)  # by the folder each is in
     whole_plan: bool = True
     force: frozenset[str] = frozenset()
     optional: frozenset[str] = frozenset()  # what the target has of these itself stays, and keeps nothing up
     conflicts: str = "refuse"  # or inline, mine, generated
 
+    @property
+    def favour(self) -> str:
+        """Whose version counts where both changed the same place."""
+        return self.conflicts if self.conflicts in ("mine", "generated") else ""
+
     def owns(self, path: str, lock: Lock) -> bool:
-        """Say whether a file that is no longer generated is this run's to delete."""
-        if any(path.startswith(f"{e['root']}/") or path == f"acceptance/{n}.yaml" for n, e in self.roots.items()):
-            return True
-        return self.continues(lock) and lock.files[path].plan == self.plan
+        """Say whether a file that is no longer generated is this run's to give up."""
+        if self.plan not in lock.files[path].plans:
+            return False
+        places = (f"{home}/" for home in self.extensions)
+        own = path.startswith(tuple(places)) or path in {f"acceptance/{e.name}.yaml" for e in self.extensions.values()}
+        return own or self.continues(lock)
+
+    def before(self, lock: Lock) -> dict[str, Extension]:
+        """Return the extensions that this plan made before."""
+        return {home: found for home, found in lock.extensions.items() if self.plan in found.plans}
 
     def continues(self, lock: Lock) -> bool:
         """Say whether this is the plan that the lock knows by this name, and not another of the same name.
 
-        A plan that has nothing in common with what was generated before deletes nothing of it.
+        A plan that has no extension in common with what was generated before gives up nothing of it; one that has a
+        single extension may have renamed it.
         """
-        if not (self.plan and self.whole_plan):
+        if not self.whole_plan or self.plan == NO_NAME:
             return False
-        before = {n: e for n, e in lock.extensions.items() if e["plan"] == self.plan}
-        gaps = {e["gap"] for e in self.roots.values()}
-        return any(n in self.roots or e["gap"] in gaps for n, e in before.items())
+        before, now = list(self.before(lock).values()), list(self.extensions.values())
+        if len(before) == len(now) == 1 and before[0].gap == now[0].gap:
+            return True
+        return bool({found.name for found in before} & {found.name for found in now})
 
 
 def classify(target: Path, staged: Staged, lock: Lock, scope: Scope) -> Changes:
     """Return what would happen to each file.
 
     Raises:
-        TargetError: when a path cannot be used: a folder that is a file, or a link that leads out of the target.
+        TargetError: when a path cannot be used: a folder that is a file, or a link that leads out of the target; or
+            when an extension belongs to another plan.
     """
     if target.exists() and not target.is_dir():
         raise TargetError(f"{target} is not a folder")
-    unknown = sorted(scope.force - set(staged.files))
-    if unknown:
-        raise TargetError(f"--force {unknown[0]}: not a file that this plan generates (paths start at {target})")
+    _check_scope(staged, lock, scope, target)
     changes = Changes(lock=Lock(dict(lock.files), dict(lock.extensions)))
-    moved = _renames(lock, scope, staged)
-    ground = _Ground(target)
+    moved = _moves(lock, scope, staged)
+    ground = Ground(target)
     for path, file in sorted(staged.files.items()):
         ground.check(path)
-        old = moved.get(path)
-        if old is not None and path not in lock.files and not (target / path).exists():
-            row = _move(target, path, old, staged, lock)
+        entry = lock.files.get(path)
+        if path in moved:
+            ground.check(moved[path])
+            row = _move(target, path, moved, staged, lock, scope)
         else:
-            row = _judge(target, path, staged, lock.files.get(path))
-        row = _settle(row, scope, lambda path=path: staged.read(path))  # type: ignore[misc]
-        changes.rows[path] = row
-        if row.action is Action.REMOVED or (row.action is Action.EDITED and path not in lock.files):
-            continue  # were it to come back as it was, it would still be known
-        if row.action not in (Action.CONFLICT, Action.FOREIGN):
-            changes.lock.files[path] = Entry(file.sha, scope.plan)
-    settled = {old for path, old in moved.items() if changes.rows[path].moved_from == old}
+            row = _judge(target, path, staged, entry, scope)
+        row = changes.rows[path] = _settle(row, scope, staged)
+        if row.action is Action.REMOVED:
+            # The old text stays known: were it to come back as it was, it would be brought up to date.
+            changes.lock.files[path] = lock.files[moved.get(path, path)]
+        elif row.action not in (Action.CONFLICT, Action.FOREIGN) and not (
+            row.action is Action.EDITED and entry is None
+        ):
+            changes.lock.files[path] = Entry(file.sha, tuple({*(entry.plans if entry else ()), scope.plan}))
     for path in sorted(set(lock.files) - set(staged.files)):
         if scope.owns(path, lock):
             ground.check(path)
-            _retire(target, path, changes, lock.files[path], gone=path in settled)
-    for name, entry in lock.extensions.items() if scope.continues(lock) else ():
-        if entry["plan"] == scope.plan and name not in scope.roots:
-            del changes.lock.extensions[name]
-    changes.lock.extensions.update(scope.roots)
+            heirs = [new for new, old in moved.items() if old == path]
+            _retire(
+                target, path, changes, lock.files[path], scope, gone=any(_has_moved(changes.rows[h]) for h in heirs)
+            )
+    _update_extensions(target, changes, lock, scope, moved)
     return changes
 
 
-def _judge(target: Path, path: str, staged: Staged, entry: Entry | None) -> Change:
+def _check_scope(staged: Staged, lock: Lock, scope: Scope, target: Path) -> None:
+    unknown = sorted(scope.force - set(staged.files))
+    if unknown:
+        raise TargetError(f"--force {unknown[0]}: not a file that this plan generates (paths start at {target})")
+    for home, found in scope.extensions.items():
+        there = lock.extensions.get(home)
+        if there and there.plans and scope.plan not in there.plans and there.gap != found.gap:
+            words = (
+                f"{home} was generated from {', '.join(there.plans)}, for the gap {there.gap!r} and not {found.gap!r}"
+            )
+            raise TargetError(f"{words}: give one of the two another name")
+
+
+def _update_extensions(target: Path, changes: Changes, lock: Lock, scope: Scope, moved: Mapping[str, str]) -> None:
+    """Note which extensions there are now, and name what a person left in the folders of those that are gone."""
+    for home, found in scope.before(lock).items() if scope.continues(lock) else ():
+        if home in scope.extensions:
+            continue
+        others = tuple(plan for plan in found.plans if plan != scope.plan)
+        if others:
+            changes.lock.extensions[home] = replace(found, plans=others)
+            continue
+        del changes.lock.extensions[home]
+        heirs = sorted({new for new, old in moved.items() if old.startswith(f"{home}/")})
+        where = f"; the extension is now in {os.path.commonpath(heirs)}" if heirs else ""
+        for path in _files_below(target, home):
+            if path not in lock.files:
+                words = f"yours, and left where it is{where or ', although the extension is gone'}"
+                changes.rows[path] = Change(path, Action.ORPHANED, reason=words)
+    for home, found in scope.extensions.items():
+        there = lock.extensions.get(home)
+        plans = tuple({*(there.plans if there else ()), scope.plan})
+        changes.lock.extensions[home] = replace(found, plans=plans)
+
+
+def _files_below(target: Path, home: str) -> Iterator[str]:
+    for folder, below, names in os.walk(target / home):
+        below[:] = sorted(name for name in below if name != "__pycache__")
+        for name in sorted(names):
+            yield os.path.relpath(os.path.join(folder, name), target).replace(os.sep, "/")
+
+
+# --------------------------------------------------------------------------- one file
+
+
+def _judge(target: Path, path: str, staged: Staged, entry: Entry | None, scope: Scope) -> Change:
     """Compare what was generated before, what is there, and what is generated now."""
     full = target / path
     new = staged.files[path].sha
@@ -157,46 +220,87 @@ def _judge(target: Path, path: str, staged: Staged, entry: Entry | None) -> Chan
     base = read_base(target, entry.sha)
     if base is not None and is_noise(path, base, mine):
         same = new == entry.sha or is_noise(path, staged.read(path), mine)
-        if same or b"skill_id:" not in mine:
-            return Change(path, Action.IDENTICAL if same else Action.UPDATE, here)
+        if same:
+            return Change(path, Action.IDENTICAL, here)
+        if b"skill_id:" not in mine:
+            return Change(path, Action.UPDATE, here, with_line_ends(base, mine, staged.read(path)))
     if new == entry.sha:
         return Change(path, Action.EDITED, here)
+    return _merge_edit(path, base, mine, staged.read(path), scope)
+
+
+def _merge_edit(path: str, base: bytes | None, mine: bytes, new: bytes, scope: Scope) -> Change:
     if base is None:
         words = "it was edited, and .extforge/base no longer has what to merge from"
-        return Change(path, Action.CONFLICT, here, reason=words)
-    return _merged(path, base, mine, staged.read(path))
-
-
-def _merged(path: str, base: bytes, mine: bytes, new: bytes) -> Change:
-    result = merge(path, base, mine, new)
+        return Change(path, Action.CONFLICT, digest(mine), reason=words)
+    result = merge(path, base, mine, new, scope.favour)
     if result.conflict:
         return Change(path, Action.CONFLICT, digest(mine), result.data, result.conflict)
-    action = Action.EDITED if result.data == mine else Action.MERGE
-    return Change(path, action, digest(mine), result.data)
+    return Change(path, Action.EDITED if result.data == mine else Action.MERGE, digest(mine), result.data)
 
 
-def _settle(row: Change, scope: Scope, read_new: Callable[[], bytes]) -> Change:
+def _move(target: Path, path: str, moved: Mapping[str, str], staged: Staged, lock: Lock, scope: Scope) -> Change:
+    """Carry a person's edits over to where the file is generated now."""
+    old = moved[path]
+    entry = lock.files[old]
+    there = (target / path).read_bytes() if (target / path).exists() else None
+    before = digest(there) if there is not None else None
+    if there is not None and path not in moved.values() and before != staged.files[path].sha:
+        known = lock.files.get(path)
+        if known is None:
+            return Change(path, Action.FOREIGN, before, reason="it was there before, and says something else")
+        if before != known.sha:
+            words = f"it was edited, and what was {old} takes its place"
+            return Change(path, Action.CONFLICT, before, reason=words)
+    if not (target / old).exists():
+        return Change(path, Action.REMOVED, before, moved_from=old)
+    mine = (target / old).read_bytes()
+    base = mine if digest(mine) == entry.sha else read_base(target, entry.sha)
+    new = staged.read(path)
+    write = Action.CREATE if before is None else Action.UPDATE
+    if base is None:
+        words = f"{old} was edited, and .extforge/base no longer has what to merge from"
+        return Change(path, Action.CONFLICT, before, reason=words, moved_from=old)
+    if mine == base or (is_noise(old, base, mine) and b"skill_id:" not in mine):
+        return Change(path, write, before, with_line_ends(base, mine, new), moved_from=old)
+    result = merge(path, base, mine, new, scope.favour)
+    if result.conflict:
+        words = f"the edits of {old} do not fit its new place: {result.conflict}"
+        return Change(path, Action.CONFLICT, before, result.data, words, old)
+    return Change(path, Action.MERGE, before, result.data, f"with the edits of {old}", old)
+
+
+def _has_moved(row: Change) -> bool:
+    return row.moved_from is not None and row.action in (*WRITES, Action.REMOVED)
+
+
+def _settle(row: Change, scope: Scope, staged: Staged) -> Change:
     """Do about a conflict or a foreign file what the user asked for."""
-    if row.path in scope.force and row.action in (Action.CONFLICT, Action.FOREIGN, Action.EDITED, Action.MERGE):
-        return Change(row.path, Action.UPDATE, row.before, read_new(), "forced")
-    if row.path in scope.force and row.action is Action.REMOVED:
-        return Change(row.path, Action.CREATE)
+    if row.path in scope.force:
+        if row.action is Action.REMOVED:
+            return Change(row.path, Action.CREATE)
+        if row.action not in (Action.CREATE, Action.UPDATE) and row.before != staged.files[row.path].sha:
+            return Change(row.path, Action.UPDATE, row.before, staged.read(row.path), "forced", row.moved_from)
     if row.action is Action.FOREIGN and row.path in scope.optional:
-        return replace(row, action=Action.EDITED)
+        return replace(row, action=Action.EDITED, reason="")
     if row.action is not Action.CONFLICT or scope.conflicts == "refuse":
         return row
-    if scope.conflicts == "mine":  # nothing there: an edit that does not fit its new name stays under the old one
-        action = Action.EDITED if row.before else Action.CREATE
-        return replace(row, action=action, data=None, moved_from=None)
-    if scope.conflicts == "generated":
-        return replace(row, action=Action.UPDATE if row.before else Action.CREATE, data=read_new(), moved_from=None)
+    if scope.favour == "generated":
+        action = Action.UPDATE if row.before else Action.CREATE
+        return replace(row, action=action, data=staged.read(row.path))
+    if scope.favour == "mine" and row.before:
+        return replace(row, action=Action.EDITED, data=None)
     if row.data is None or b"<<<<<<< " not in row.data:
         return row  # there is no text to put markers into
     return replace(row, action=Action.MERGE, reason=f"{row.reason}: markers were written into it")
 
 
-def _retire(target: Path, path: str, changes: Changes, entry: Entry, *, gone: bool) -> None:
+def _retire(target: Path, path: str, changes: Changes, entry: Entry, scope: Scope, *, gone: bool) -> None:
     """Decide about a file that is no longer generated."""
+    others = tuple(plan for plan in entry.plans if plan != scope.plan)
+    if others:
+        changes.lock.files[path] = Entry(entry.sha, others)
+        return
     full = target / path
     if not full.exists():
         del changes.lock.files[path]
@@ -207,58 +311,63 @@ def _retire(target: Path, path: str, changes: Changes, entry: Entry, *, gone: bo
         changes.rows[path] = Change(path, Action.DELETE, digest(mine))
         del changes.lock.files[path]
     else:
-        words = "edited, and no longer generated: delete it yourself"
+        words = "edited, and no longer generated; it stays until you delete it"
         changes.rows[path] = Change(path, Action.ORPHANED, digest(mine), reason=words)
 
 
-def _renames(lock: Lock, scope: Scope, staged: Staged) -> dict[str, str]:
-    """Return new path -> old path for extensions that the plan now calls otherwise: same plan, same gap, new name."""
+# --------------------------------------------------------------------------- extensions that moved
+
+
+def _moves(lock: Lock, scope: Scope, staged: Staged) -> dict[str, str]:
+    """Return new path -> old path for extensions that the plan now calls otherwise, or that lie elsewhere now.
+
+    What makes an extension the same is its gap, and else its name.
+    """
     if not scope.continues(lock):
         return {}
-    before = {n: e for n, e in lock.extensions.items() if e["plan"] == scope.plan and n not in scope.roots}
-    now = {n: e for n, e in scope.roots.items() if n not in lock.extensions}
-    found: dict[str, str] = {}
-    for old, entry in before.items():
-        heirs = [name for name, other in now.items() if other["gap"] == entry["gap"]]
-        rivals = [name for name, other in before.items() if other["gap"] == entry["gap"]]
-        if len(heirs) == len(rivals) == 1 and entry["gap"]:
-            found.update(_paths_after(old, entry["root"], heirs[0], now[heirs[0]]["root"], lock.files, staged))
+    before, found = scope.before(lock), {}
+    for old, new in _pairs(before, scope.extensions):
+        names = before[old].name, scope.extensions[new].name
+        if old != new:
+            found.update(_paths_after(old, new, names, lock.files, staged))
     return found
 
 
-def _paths_after(
-    old: str, old_root: str, new: str, new_root: str, files: Iterable[str], staged: Staged
-) -> dict[str, str]:
+def _pairs(before: Mapping[str, Extension], now: Mapping[str, Extension]) -> Iterator[tuple[str, str]]:
+    gaps = [Counter(found.gap for found in side.values()) for side in (before, now)]
+    left = dict(before)
+    rest = []
+    for new, extension in now.items():
+        same = [home for home, found in before.items() if found.gap == extension.gap]
+        if same and gaps[0][extension.gap] == gaps[1][extension.gap] == 1:
+            del left[same[0]]
+            yield same[0], new
+        else:
+            rest.append(new)
+    for new in rest:
+        same = [home for home, found in left.items() if found.name == now[new].name]
+        if len(same) == 1:
+            del left[same[0]]
+            yield same[0], new
+
+
+def _paths_after(old: str, new: str, names: tuple[str, str], files: Iterable[str], staged: Staged) -> dict[str, str]:
+    """Return new path -> old path for the files of one extension; file names carry the extension's name."""
     found = {}
+    part = re.compile(rf"(?<![^/]){re.escape(names[0])}(?=[_./]|$)")
     for path in files:
-        if path == f"acceptance/{old}.yaml":
-            after = f"acceptance/{new}.yaml"
-        elif path.startswith(f"{old_root}/"):
-            after = f"{new_root}/{path.removeprefix(old_root)[1:].replace(old, new)}"
+        if path == f"acceptance/{names[0]}.yaml":
+            after = f"acceptance/{names[1]}.yaml"
+        elif path.startswith(f"{old}/"):
+            after = f"{new}/{part.sub(names[1], path.removeprefix(old)[1:])}"
         else:
             continue
-        if after in staged.files:
+        if after in staged.files and after != path:
             found[after] = path
     return found
 
 
-def _move(target: Path, path: str, old: str, staged: Staged, lock: Lock) -> Change:
-    """Carry a person's edits over to the file's new name."""
-    full = target / old
-    base = read_base(target, lock.files[old].sha)
-    if not full.is_file() or full.is_symlink() or base is None:
-        return Change(path, Action.CREATE)
-    mine = full.read_bytes()
-    if mine == base or is_noise(old, base, mine):
-        return Change(path, Action.CREATE, moved_from=old)
-    result = merge(path, base, mine, staged.read(path))
-    if result.conflict:
-        words = f"the edits of {old} do not fit its new name: {result.conflict}"
-        return Change(path, Action.CONFLICT, None, result.data, words, old)
-    return Change(path, Action.MERGE, None, result.data, f"with the edits of {old}", moved_from=old)
-
-
-class _Ground:
+class Ground:
     """Refuses paths that are no files, or whose parents, links followed, lead out of the target."""
 
     def __init__(self, target: Path) -> None:

@@ -5,8 +5,9 @@
 3. Each file is moved into place; what it replaces is kept below staging.  The lock is the last one.
 4. The journal goes, then the staging folder.
 
-Killed before 2, nothing has happened.  Killed after 2, the next run goes on where the journal is; an error on the
-way (a folder that is read-only, say) puts back what was there.  A file that a person changed in between is theirs.
+Killed before 2, nothing has happened.  Killed after 2, the next run goes on where the journal is.  An error on the way
+(a folder that is read-only, say) turns the journal into one that puts everything back, which a kill does not stop
+either.  A file that a person changed in between is theirs, and the lock goes on saying what we last wrote there.
 """
 
 from __future__ import annotations
@@ -23,8 +24,21 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from extforge.errors import TargetError
-from extforge.target.changes import Action, Changes
-from extforge.target.lock import IGNORE, LOCK, STATE, Lock, base_path, digest, is_inside, read_lock, stray_bases
+from extforge.target.changes import Action, Changes, Ground
+from extforge.target.lock import (
+    ATTRIBUTES,
+    IGNORE,
+    LOCK,
+    STATE,
+    Lock,
+    base_path,
+    digest,
+    is_inside,
+    parse_lock,
+    read_base,
+    read_lock,
+    stray_bases,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = ["apply_changes", "exclusive", "is_interrupted", "recover"]
 
+Step = dict[str, Any]  # path, and the digests before and after it
 JOURNAL = f"{STATE}/journal.json"
 STAGING = f"{STATE}/staging"
 PATIENCE = 30.0  # seconds that a second run waits for the first
@@ -52,8 +67,9 @@ def exclusive(target: Path) -> Iterator[None]:
         TargetError: when another run does not end, or the folder cannot be written.
     """
     state = target / STATE
-    if state.is_symlink():
-        raise TargetError(f"{state} is a link; extforge keeps its state in a folder of the target")
+    for path in (state, *(state / name for name in ("base", "staging", "running", "lock.json", "journal.json"))):
+        if path.is_symlink():
+            raise TargetError(f"{path} is a link; extforge keeps its state in files and folders of the target")
     made = [folder for folder in (state, target, *target.parents) if not folder.exists()]
     running = state / "running"
     try:
@@ -128,14 +144,14 @@ def apply_changes(target: Path, staged: Staged, changes: Changes) -> None:
     _tidy(target, changes.lock)
 
 
-def _prepare(target: Path, folder: Path, staged: Staged, changes: Changes) -> list[dict[str, Any]]:
+def _prepare(target: Path, folder: Path, staged: Staged, changes: Changes) -> list[Step]:
     """Write everything new below staging, and return the steps that bring it into place."""
     folder.mkdir(parents=True)
-    steps: list[dict[str, Any]] = []
+    steps: list[Step] = []
     written: list[Path] = []
 
     def add(path: str, data: bytes | None, before: str | None, *, executable: bool = False) -> None:
-        step: dict[str, Any] = {"path": path, "before": before, "after": None}
+        step: Step = {"path": path, "before": before, "after": None}
         if data is not None:
             full = folder / str(len(steps))
             full.write_bytes(data)
@@ -154,15 +170,16 @@ def _prepare(target: Path, folder: Path, staged: Staged, changes: Changes) -> li
             add(path, data, row.before, executable=path in staged.files and staged.files[path].executable)
     text = changes.lock.to_bytes()
     here = _digest_of(target / LOCK)
+    known = {file.sha: path for path, file in staged.files.items()}
+    for sha in sorted({entry.sha for entry in changes.lock.files.values()} & set(known)):
+        if read_base(target, sha) is None:
+            add(base_path(sha), staged.read(known[sha]), _digest_of(target / base_path(sha)))
+    for name, data in ((".gitignore", IGNORE), (".gitattributes", ATTRIBUTES)):
+        if not (target / STATE / name).exists():
+            add(f"{STATE}/{name}", data, None)
     if not steps and digest(text) == here:
         shutil.rmtree(folder)
         return []
-    known = {file.sha: path for path, file in staged.files.items()}
-    for sha in sorted({entry.sha for entry in changes.lock.files.values()}):
-        if sha in known and not (target / base_path(sha)).exists():
-            add(base_path(sha), staged.read(known[sha]), None)
-    if not (target / STATE / ".gitignore").exists():
-        add(f"{STATE}/.gitignore", IGNORE, None)
     add(LOCK, text, here)
     with ThreadPoolExecutor(16) as pool:  # the system writes them out together; one by one takes ten times as long
         list(pool.map(_flush, written))
@@ -196,25 +213,32 @@ def _commit(target: Path, folder: Path, journal: dict[str, Any]) -> None:
         _flush(target / STATE)
 
 
-def _carry_out(target: Path, steps: list[dict[str, Any]]) -> None:
+def _carry_out(target: Path, steps: list[Step]) -> None:
     """Bring every step into place; on an error put everything back, and raise TargetError."""
     made: list[Path] = []
-    done: list[int] = []
     try:
         for number, step in enumerate(steps):
-            done.append(number)
             _take(target, number, step, made)
     except (OSError, TargetError) as exc:
-        for number in reversed(done):
-            _put_back(target, number, steps[number])
+        with contextlib.suppress(OSError):  # from now on the next run would put back, too
+            _commit(target, target / STAGING, {"steps": steps, "undo": True})
+        _undo(target, steps)
         for made_folder in reversed(made):
             with contextlib.suppress(OSError):
                 made_folder.rmdir()
-        (target / JOURNAL).unlink(missing_ok=True)
-        shutil.rmtree(target / STAGING, ignore_errors=True)
         words = exc if isinstance(exc, TargetError) else _words(target, exc)
         raise TargetError(f"{words}; nothing was changed") from exc
-    (target / JOURNAL).unlink()
+    _finish(target)
+
+
+def _undo(target: Path, steps: list[Step]) -> None:
+    for number, step in reversed(list(enumerate(steps))):
+        _put_back(target, number, step)
+    _finish(target)
+
+
+def _finish(target: Path) -> None:
+    (target / JOURNAL).unlink(missing_ok=True)
     shutil.rmtree(target / STAGING, ignore_errors=True)
 
 
@@ -222,7 +246,7 @@ def _words(target: Path, exc: OSError) -> str:
     return f"cannot write to {exc.filename2 or exc.filename or target}: {exc.strerror or exc}"
 
 
-def _take(target: Path, number: int, step: dict[str, Any], made: list[Path]) -> None:
+def _take(target: Path, number: int, step: Step, made: list[Path]) -> None:
     full = target / step["path"]
     ready, old = target / STAGING / str(number), target / STAGING / f"{number}.old"
     here = _digest_of(full)
@@ -248,7 +272,7 @@ def _keep(full: Path, old: Path) -> None:
         shutil.copy2(full, old)
 
 
-def _put_back(target: Path, number: int, step: dict[str, Any]) -> None:
+def _put_back(target: Path, number: int, step: Step) -> None:
     full, old = target / step["path"], target / STAGING / f"{number}.old"
     with contextlib.suppress(OSError):
         if old.exists():
@@ -301,23 +325,79 @@ def recover(target: Path) -> bool:
         shutil.rmtree(target / STAGING, ignore_errors=True)
         _tidy(target, read_lock(target))  # it may have been killed after everything was in place
         return False
-    try:
-        steps = json.loads((target / JOURNAL).read_bytes())["steps"]
-        foreign = [step["path"] for step in steps if not _is_ours(step["path"])]
-    except (OSError, ValueError, KeyError, TypeError) as exc:
-        raise TargetError(f"{target / JOURNAL} cannot be read ({exc}); remove it if you wrote it") from exc
-    if foreign:
-        raise TargetError(f"{target / JOURNAL} names {foreign[0]!r}, which no run of ours would write")
-    # What a person changed since is theirs: its step is dropped, and the lock makes it an edit like any other.
+    journal = _read_journal(target)
+    steps = journal["steps"]
+    if journal.get("undo"):
+        _undo(target, steps)
+        return True
+    if _is_stale(target, steps):
+        _finish(target)
+        return False
+    # What a person changed since is theirs: its step is dropped, and the lock keeps what it said about it.
+    theirs = {s["path"] for s in steps[:-1] if _digest_of(target / s["path"]) not in (s["before"], s["after"])}
+    if theirs:
+        _keep_known(target, steps, theirs)
     for number, step in enumerate(steps):
-        if _digest_of(target / step["path"]) in (step["before"], step["after"]):
+        if step["path"] not in theirs:
             _take(target, number, step, [])
-    (target / JOURNAL).unlink()
-    shutil.rmtree(target / STAGING, ignore_errors=True)
+    _finish(target)
     _tidy(target, read_lock(target))
     return True
 
 
+def _read_journal(target: Path) -> dict[str, Any]:
+    path = target / JOURNAL
+    way = "no run of ours left it; remove it if you know where it comes from"
+    try:
+        journal: dict[str, Any] = json.loads(path.read_bytes())
+        steps = journal["steps"]
+        sound = all(
+            isinstance(step["path"], str)
+            and all(step[key] is None or isinstance(step[key], str) for key in ("before", "after"))
+            for step in steps
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
+        raise TargetError(f"{path} cannot be read ({type(exc).__name__}): {way}") from exc
+    foreign = [step["path"] for step in steps if not _is_ours(step["path"])] if sound else ["something else"]
+    if foreign or not steps or steps[-1]["path"] != LOCK:
+        raise TargetError(f"{path} names {foreign[0] if foreign else 'no lock'!r}: {way}")
+    ground = Ground(target)
+    for step in steps:
+        ground.check(step["path"])
+    return journal
+
+
+def _is_stale(target: Path, steps: list[Step]) -> bool:
+    """Say whether the journal speaks of another state than this one: a checkout in between, a staging folder that is gone.
+
+    Then it is dropped: the lock that is here says what is here, and the run that follows starts from that.
+    """
+    last = steps[-1]
+    if _digest_of(target / LOCK) not in (last["before"], last["after"]):
+        return True
+    return any(
+        step["after"]
+        and _digest_of(target / step["path"]) == step["before"] != step["after"]
+        and not (target / STAGING / str(number)).exists()
+        for number, step in enumerate(steps)
+    )
+
+
+def _keep_known(target: Path, steps: list[Step], theirs: set[str]) -> None:
+    """Let the new lock say of these files what the old one says: that is what an edit will be merged from."""
+    staged = target / STAGING / str(len(steps) - 1)
+    if not staged.exists():
+        return
+    old, new = read_lock(target), parse_lock(staged.read_bytes(), staged)
+    for path in theirs:
+        new.files.pop(path, None)
+        if path in old.files:
+            new.files[path] = old.files[path]
+    data = new.to_bytes()
+    staged.write_bytes(data)
+    steps[-1]["after"] = digest(data)
+
+
 def _is_ours(path: str) -> bool:
-    state = (f"{STATE}/.gitignore", LOCK, base_path(path.rpartition("/")[2]))
+    state = (f"{STATE}/.gitignore", f"{STATE}/.gitattributes", LOCK, base_path(path.rpartition("/")[2]))
     return path in state or is_inside(path)

@@ -19,11 +19,26 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["IGNORE", "STATE", "Entry", "Lock", "base_path", "digest", "is_inside", "read_lock"]
+__all__ = [
+    "ATTRIBUTES",
+    "IGNORE",
+    "STATE",
+    "Entry",
+    "Extension",
+    "Lock",
+    "base_path",
+    "digest",
+    "is_inside",
+    "parse_lock",
+    "read_base",
+    "read_lock",
+    "stray_bases",
+]
 
 STATE = ".extforge"
 SCHEMA = "extforge.lock.v1"
 LOCK = f"{STATE}/lock.json"
+ATTRIBUTES = b"# Digests are of bytes: no line end may change.\n* -text\n"
 IGNORE = b"# What a run needs only while it runs.\nstaging/\njournal.json\nrunning\n"
 _SHA = re.compile(r"[0-9a-f]{64}")
 
@@ -49,7 +64,16 @@ class Entry:
     """A file as it was generated."""
 
     sha: str
-    plan: str = ""  # which plan it came from, relative to the target; empty when that has no name
+    plans: tuple[str, ...] = ()  # which plans it comes from, by name
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """An extension as it was generated."""
+
+    name: str
+    gap: str
+    plans: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -57,12 +81,16 @@ class Lock:
     """Everything that was generated into a target."""
 
     files: dict[str, Entry] = field(default_factory=dict)
-    extensions: dict[str, dict[str, str]] = field(default_factory=dict)  # name -> root, gap, plan
+    extensions: dict[str, Extension] = field(default_factory=dict)  # by the folder it is in
 
     def to_bytes(self) -> bytes:
         """Return lock.json: sorted, so that two people's changes merge line by line."""
-        files = {path: {"sha256": entry.sha, "plan": entry.plan} for path, entry in self.files.items()}
-        data = {"schema_version": SCHEMA, "extensions": self.extensions, "files": files}
+        files = {path: {"sha256": entry.sha, "plans": sorted(entry.plans)} for path, entry in self.files.items()}
+        extensions = {
+            home: {"name": found.name, "gap": found.gap, "plans": sorted(found.plans)}
+            for home, found in self.extensions.items()
+        }
+        data = {"schema_version": SCHEMA, "extensions": extensions, "files": files}
         return (json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode("utf-8")
 
 
@@ -74,23 +102,35 @@ def read_lock(target: Path) -> Lock:
     """
     path = target / LOCK
     try:
-        data: Any = json.loads(path.read_bytes())
+        data = path.read_bytes()
     except FileNotFoundError:
         return Lock()
-    except (OSError, ValueError, RecursionError) as exc:
-        raise TargetError(f"{path} cannot be read ({exc}): restore it from version control; {_HINT}") from exc
+    except OSError as exc:
+        raise TargetError(f"{path} cannot be read: {exc.strerror}") from exc
+    return parse_lock(data, path)
+
+
+def parse_lock(text: bytes, path: Path) -> Lock:
+    """Return the lock in these bytes; raise TargetError when it cannot be used."""
+    try:
+        data: Any = json.loads(text)
+    except (ValueError, RecursionError) as exc:
+        raise TargetError(f"{path} cannot be read ({exc}): {_HINT}") from exc
     if not isinstance(data, dict) or data.get("schema_version") != SCHEMA:
         raise TargetError(f"{path} is not a lock of this version of extforge ({SCHEMA}); {_HINT}")
     lock = Lock()
     try:
         for name, entry in data["files"].items():
-            lock.files[_sound(name)] = Entry(_sound(entry["sha256"], _SHA.fullmatch), str(entry["plan"]))
-        for name, extension in data["extensions"].items():
-            _sound(extension["root"])
-            lock.extensions[name] = {key: str(extension[key]) for key in ("root", "gap", "plan")}
+            lock.files[_sound(name)] = Entry(_sound(entry["sha256"], _SHA.fullmatch), _names(entry["plans"]))
+        for home, found in data["extensions"].items():
+            lock.extensions[_sound(home)] = Extension(str(found["name"]), str(found["gap"]), _names(found["plans"]))
     except (AttributeError, KeyError, TypeError, ValueError) as exc:
-        raise TargetError(f"{path} is damaged at {exc}: restore it from version control; {_HINT}") from exc
+        raise TargetError(f"{path} is damaged at {exc}: {_HINT}") from exc
     return lock
+
+
+def _names(values: list[object]) -> tuple[str, ...]:
+    return tuple(sorted({str(value) for value in values}))
 
 
 def _sound(text: str, test: Callable[[str], object] = is_inside) -> str:
@@ -106,7 +146,8 @@ def read_base(target: Path, sha: str) -> bytes | None:
         data = (target / base_path(sha)).read_bytes()
     except OSError:
         return None
-    return data if digest(data) == sha else None
+    unix = data.replace(b"\r\n", b"\n")  # git may have rewritten the line ends of a clone
+    return next((found for found in (data, unix) if digest(found) == sha), None)
 
 
 def stray_bases(target: Path, lock: Lock) -> list[str]:
@@ -116,9 +157,12 @@ def stray_bases(target: Path, lock: Lock) -> list[str]:
     for folder, _, names in os.walk(target / STATE / "base"):
         for name in names:
             path = os.path.relpath(os.path.join(folder, name), target).replace(os.sep, "/")
-            if path not in wanted:
+            if path == base_path(name) and _SHA.fullmatch(name) and path not in wanted:
                 found.append(path)
     return found
 
 
-_HINT = "without it edits cannot be told from generated text"
+_HINT = (
+    "restore it from version control; or remove it, and files that still are what the plan says are taken over, while"
+    " the others need --force or --conflicts mine"
+)

@@ -25,7 +25,7 @@ from extforge_verifiers.errors import DocumentError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Merged", "is_noise", "merge", "merge_lines", "merge_manifest"]
+__all__ = ["Merged", "is_noise", "merge", "merge_lines", "merge_manifest", "with_line_ends"]
 
 MANIFEST = "harness_config.yaml"
 _LABELS = ("yours", "generated before", "generated now")
@@ -40,32 +40,49 @@ class Merged:
     conflict: str = ""
 
 
-def merge(path: str, base: bytes, mine: bytes, new: bytes) -> Merged:
-    """Return `new` with the changes from `base` to `mine`."""
+def merge(path: str, base: bytes, mine: bytes, new: bytes, favour: str = "") -> Merged:
+    """Return `new` with the changes from `base` to `mine`.
+
+    Args:
+        path: the file; its name decides how it is merged.
+        base: what was generated before.
+        mine: what is there.
+        new: what is generated now.
+        favour: whose version counts where both changed the same place: `mine`, `generated`, or nobody's.
+    """
     if any(b"\0" in data for data in (base, mine, new)):
-        return Merged(mine, "it is not text, and both sides changed it")
-    unix = mine.replace(b"\r\n", b"\n")
-    merged = _merge_text(base, unix, new)
+        data = {"mine": mine, "generated": new}.get(favour)
+        return Merged(data) if data is not None else Merged(mine, "it is not text, and both sides changed it")
+    unix = mine.replace(b"\r\n", b"\n") if _is_windows(base, mine) else mine
+    merged = _merge_text(base, unix, new, favour)
     if os.path.basename(path) == MANIFEST:
-        merged = merge_manifest(base, unix, new, merged)
+        merged = merge_manifest(base, unix, new, merged, favour)
     elif os.path.basename(path) == "SKILL.md" and merged.conflict:
         # The host may have added its skill_id beside a line that changed.
-        bare = _merge_text(base, _SKILL_ID.sub(b"", unix, count=1), new)
+        bare = _merge_text(base, _SKILL_ID.sub(b"", unix, count=1), new, favour)
         found = _SKILL_ID.search(unix)
         if not bare.conflict and found is not None:
             merged = Merged(bare.data.replace(b"---\n", b"---\n" + found[0], 1))
-    if mine.count(b"\r\n") > unix.count(b"\n") // 2:
-        return Merged(merged.data.replace(b"\n", b"\r\n"), merged.conflict)
-    return merged
+    return Merged(with_line_ends(base, mine, merged.data), merged.conflict)
 
 
-def _merge_text(base: bytes, mine: bytes, new: bytes) -> Merged:
+def _is_windows(base: bytes, mine: bytes) -> bool:
+    """Say whether a person's file has the line ends of Windows, and ours had not."""
+    return b"\r\n" not in base and mine.count(b"\r\n") * 2 > mine.count(b"\n")
+
+
+def with_line_ends(base: bytes, mine: bytes, data: bytes) -> bytes:
+    """Return `data` with the line ends that the person's file has."""
+    return data.replace(b"\n", b"\r\n") if _is_windows(base, mine) else data
+
+
+def _merge_text(base: bytes, mine: bytes, new: bytes, favour: str) -> Merged:
     git = shutil.which("git")
-    merged = _merge_with_git(git, base, mine, new) if git else None
-    return merged or merge_lines(base, mine, new)
+    merged = _merge_with_git(git, base, mine, new, favour) if git else None
+    return merged or merge_lines(base, mine, new, favour)
 
 
-def _merge_with_git(git: str, base: bytes, mine: bytes, new: bytes) -> Merged | None:
+def _merge_with_git(git: str, base: bytes, mine: bytes, new: bytes, favour: str = "") -> Merged | None:
     """Return None when git cannot do it."""
     with tempfile.TemporaryDirectory(prefix="extforge-merge-") as folder:
         paths = []
@@ -74,6 +91,7 @@ def _merge_with_git(git: str, base: bytes, mine: bytes, new: bytes) -> Merged | 
             with open(paths[-1], "wb") as stream:
                 stream.write(data)
         labels = [part for label in _LABELS for part in ("-L", label)]
+        labels += {"mine": ["--ours"], "generated": ["--theirs"]}.get(favour, [])
         # Nobody's settings: the same plan and the same edits give the same bytes everywhere.
         env = {**os.environ, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_DIR": folder}
         try:
@@ -91,7 +109,7 @@ def _count(conflicts: int) -> str:
     return f"{conflicts} place{'s' if conflicts > 1 else ''} changed on both sides" if conflicts else ""
 
 
-def merge_lines(base: bytes, mine: bytes, new: bytes) -> Merged:
+def merge_lines(base: bytes, mine: bytes, new: bytes, favour: str = "") -> Merged:
     """Merge line by line; neighbouring changes of both sides are a conflict."""
     old, left, right = (data.splitlines(keepends=True) for data in (base, mine, new))
     out: list[bytes] = []
@@ -99,8 +117,10 @@ def merge_lines(base: bytes, mine: bytes, new: bytes) -> Merged:
     for here, ours, theirs in _regions(old, left, right):
         if theirs in (ours, here):
             out += ours
-        elif ours == here:
+        elif ours == here or favour == "generated":
             out += theirs
+        elif favour:
+            out += ours
         else:
             conflicts += 1
             out += [b"<<<<<<< yours\n", *_closed(ours), b"=======\n", *_closed(theirs), b">>>>>>> generated now\n"]
@@ -141,7 +161,7 @@ def _matches(old: list[bytes], side: list[bytes]) -> dict[int, int]:
 # --------------------------------------------------------------------------- harness_config.yaml
 
 
-def merge_manifest(base: bytes, mine: bytes, new: bytes, text: Merged) -> Merged:
+def merge_manifest(base: bytes, mine: bytes, new: bytes, text: Merged, favour: str = "") -> Merged:
     """Merge by what the documents say; `text` is used when it says that too, because it has the comments.
 
     Otherwise the person's document gets the generator's changes written into it, comments kept.
@@ -149,15 +169,32 @@ def merge_manifest(base: bytes, mine: bytes, new: bytes, text: Merged) -> Merged
     try:
         values = [parse_yaml(data.decode("utf-8"), MANIFEST).value for data in (base, mine, new)]
     except (DocumentError, UnicodeDecodeError) as exc:
-        return Merged(text.data, f"your edit is no YAML: {exc}".splitlines()[0])
+        words = f"your edit cannot be read as a manifest: {exc}".splitlines()[0]
+        return text if favour and not text.conflict else Merged(text.data, words)
     conflicts: list[str] = []
-    value = _merge_value(values[0], values[1], values[2], "$", conflicts)
-    if conflicts:
+    value = _merge_value(values[0], values[1], values[2], "$", _Side(conflicts, favour))
+    if conflicts and not favour:
         return Merged(text.data, f"{', '.join(conflicts)} changed on both sides")
     if not text.conflict and _value(text.data) == value:
         return text
     written = _rewrite(mine, value)
-    return Merged(written if _value(written) == value else manifest_text(value).encode("utf-8"))
+    if _value(written) == value:
+        return Merged(written)
+    if b"#" in mine or favour:  # written anew it would lose what a person wrote there
+        return Merged(text.data, "$ changed on both sides, and cannot be written with your comments in place")
+    return Merged(manifest_text(value).encode("utf-8"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """Notes the places that both sides changed, and says whose version counts there."""
+
+    conflicts: list[str]
+    favour: str
+
+    def choose(self, place: str, mine: Any, new: Any) -> Any:
+        self.conflicts.append(place)
+        return new if self.favour == "generated" else mine
 
 
 def _value(data: bytes) -> Any:
@@ -170,42 +207,50 @@ def _value(data: bytes) -> Any:
 _ABSENT = object()
 
 
-def _merge_value(base: Any, mine: Any, new: Any, place: str, conflicts: list[str]) -> Any:
+def _merge_value(base: Any, mine: Any, new: Any, place: str, side: _Side) -> Any:
     if new in (mine, base):
         return mine
     if mine == base:
         return new
-    if all(isinstance(side, dict) for side in (mine, new)):
-        return _merge_mapping(base if isinstance(base, dict) else {}, mine, new, place, conflicts)
-    if all(isinstance(side, list) for side in (base, mine, new)):
-        return _merge_list(base, mine, new, place, conflicts)
-    conflicts.append(place)
-    return mine
+    if all(isinstance(value, dict) for value in (mine, new)):
+        return _merge_mapping(base if isinstance(base, dict) else {}, mine, new, place, side)
+    if all(isinstance(value, list) for value in (base, mine, new)):
+        return _merge_list(base, mine, new, place, side)
+    return side.choose(place, mine, new)
 
 
-def _merge_mapping(base: Any, mine: Any, new: Any, place: str, conflicts: list[str]) -> dict[str, Any]:
+def _merge_mapping(base: Any, mine: Any, new: Any, place: str, side: _Side) -> dict[str, Any]:
     merged = {}
-    for key in dict.fromkeys([*mine, *new]):
+    first = new if list(mine) == list(base) else mine  # a person's order counts where they changed it
+    for key in dict.fromkeys([*first, *mine, *new]):
         there = base.get(key, _ABSENT), mine.get(key, _ABSENT), new.get(key, _ABSENT)
-        value = _merge_value(there[0], there[1], there[2], f"{place}.{key}", conflicts)
+        value = _merge_value(there[0], there[1], there[2], f"{place}.{key}", side)
         if value is not _ABSENT:
             merged[key] = value
     return merged
 
 
-def _merge_list(base: list[Any], mine: list[Any], new: list[Any], place: str, conflicts: list[str]) -> list[Any]:
+def _merge_list(base: list[Any], mine: list[Any], new: list[Any], place: str, side: _Side) -> list[Any]:
     """A list of resources is a set in order: what either side took away goes, what either side added comes."""
-    before, ours, theirs = (_by_module(side) for side in (base, mine, new))
+    before, ours, theirs = (_by_name(items) for items in (base, mine, new))
     if before is not None and ours is not None and theirs is not None:
-        return list(_merge_mapping(before, ours, theirs, place, conflicts).values())
+        return list(_merge_mapping(before, ours, theirs, place, side).values())
     kept = [item for item in mine if item in new or item not in base]
     added = [item for item in new if item not in base and item not in mine]
     return kept + added
 
 
-def _by_module(items: list[Any]) -> dict[str, Any] | None:
-    found = {item["module"]: item for item in items if isinstance(item, dict) and isinstance(item.get("module"), str)}
+def _by_name(items: list[Any]) -> dict[str, Any] | None:
+    """Return mappings by what names them; None when something does not name them, or names two alike."""
+    found = {name: item for item in items if (name := _name_of(item)) is not None}
     return found if len(found) == len(items) else None
+
+
+def _name_of(item: Any) -> str | None:
+    if not isinstance(item, dict):
+        return None
+    names = [item[key] for key in ("module", "class", "name", "id") if isinstance(item.get(key), str)]
+    return ":".join(names) or None
 
 
 def _rewrite(mine: bytes, value: Any) -> bytes:
@@ -239,9 +284,31 @@ def _set(document: Any, value: dict[str, Any]) -> None:
 
 
 def _set_list(document: list[Any], items: list[Any]) -> None:
-    for index in reversed([i for i, item in enumerate(document) if item not in items]):
-        del document[index]
-    document.extend(item for item in items if item not in document)
+    """Make the list `items`, item by item: those that stay keep their comments."""
+    for index, item in enumerate(items):
+        rest = range(index, len(document))
+        later = [n for n in rest if _is_same(document[n], item)] or [
+            n for n in rest if _is_same_module(document[n], item)
+        ]
+        if not later:
+            document.insert(index, item)
+            continue
+        for gone in reversed(range(index, later[0])):
+            del document[gone]
+        if isinstance(item, dict) and isinstance(document[index], dict):
+            _set(document[index], item)
+    del document[len(items) :]
+
+
+def _is_same_module(one: Any, other: Any) -> bool:
+    """Say whether an entry is the other under a new class name: its comments are still about it."""
+    both = isinstance(one, dict) and isinstance(other, dict)
+    return both and one.get("module") is not None and one.get("module") == other.get("module")
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    name = _name_of(one)
+    return name == _name_of(other) if name is not None else bool(one == other)
 
 
 # --------------------------------------------------------------------------- what is no hand edit
