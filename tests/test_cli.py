@@ -295,6 +295,59 @@ def test_strict_fails_on_warnings(tmp_path: Path) -> None:
     assert run_cli("verify", str(tmp_path / "a.json"), "--strict").returncode == 1
 
 
+def test_claims_are_held_against_a_conversation_without_any_tool_call(tmp_path: Path) -> None:
+    record = tmp_path / "chat.json"
+    says = "I have saved the report to out/report.pptx."
+    record.write_text(
+        json.dumps({"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": says}]})
+    )
+    done = run_cli("verify", str(record), "--claims")
+    assert (done.returncode, "claim-file-missing" in done.stdout) == (1, True)
+    (tmp_path / "data.json").write_text('{"a": 1}')
+    nothing = run_cli("verify", str(tmp_path / "data.json"), "--claims")
+    assert (nothing.returncode, "there is no record" in nothing.stderr) == (2, True)
+
+
+def shell(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    line = line.replace("extforge", f"'{sys.executable}' -m extforge")
+    return subprocess.run(["bash", "-o", "pipefail", "-c", line], cwd=cwd, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("extforge runtimes list | head -1", 0),
+        ("extforge doctor | head -1", 0),
+        ("extforge verify . >&-", 1),
+        ("extforge check - <&-", 1),
+        ("extforge generate p.plan.json --into ''", 2),
+        ("extforge generate p.plan.json --into out --template .", 2),
+        ("extforge verify a.json -o a.json", 2),
+        ("extforge verify a.json --format sarif --json", 2),
+        ("extforge runtimes scan --runtime nope", 2),
+        ("extforge schema plan > /dev/full", 2),
+    ],
+)
+def test_odd_streams_and_odd_wishes_are_no_bugs(tmp_path: Path, line: str, code: int) -> None:
+    (tmp_path / "p.plan.json").write_text('[{"gap_id": "g", "extension_name": "notes_json", "components": ["tool"]}]')
+    (tmp_path / "a.json").write_text("[1")
+    done = shell(line, tmp_path)
+    assert (done.returncode, "bug in extforge" in done.stderr, "Traceback" in done.stderr) == (code, False, False), done
+
+
+def test_who_asked_for_json_gets_json_when_something_is_wrong_too(tmp_path: Path) -> None:
+    for arguments in (
+        ("generate", "nope.yaml"),
+        ("design", "nope.md"),
+        ("verify", "x", "--as", "y"),
+        ("explain", "nope"),
+    ):
+        done = run_cli(*arguments, "--json", cwd=tmp_path)
+        data = json.loads(done.stdout)
+        assert (done.returncode, data["schema_version"][:9]) == (2, "extforge."), done
+    assert json.loads(run_cli("explain", "pptx-no-slides", "--json").stdout)["code"] == "pptx-no-slides"
+
+
 def test_colour_follows_the_terminal_and_the_two_variables(tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(good("pdf"))
     assert "\x1b[" not in run_cli("verify", str(tmp_path)).stdout

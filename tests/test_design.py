@@ -467,3 +467,27 @@ def test_gaps_become_extensions_that_run_without_a_hand_edit(tmp_path: Path) -> 
     assert verdicts.pop("currency_conversion") == ("fail", ["tool-not-implemented"])
     assert verdicts.pop("dynamic_injection_date") == ("undetermined", [])
     assert {verdict for verdict, _ in verdicts.values()} == {"pass"}, verdicts
+
+
+@pytest.mark.parametrize(
+    ("says", "found"),
+    [
+        (
+            "call DELETE https://o.acme.io/v1/orders/{order_id}",
+            ("DELETE", "https://o.acme.io/v1/orders/{order_id}", {}),
+        ),
+        (
+            "GET https://a.acme.io/r/{base}?date={date}&apikey=abc.",
+            ("GET", "https://a.acme.io/r/{base}", {"date": "{date}"}),
+        ),
+        ("looks rates up at https://api.acme.io/v1/rates", ("GET", "https://api.acme.io/v1/rates", {})),
+        ("POST https://t.acme.io/tickets with a JSON body", ("POST", "https://t.acme.io/tickets", {})),
+        ("cancels an order through https://t.acme.io/orders", ("", "https://t.acme.io/orders", {})),
+        ("通过 https://t.acme.io/orders 删除订单", ("", "https://t.acme.io/orders", {})),
+        ("a web API", ("", "", {})),
+    ],
+)
+def test_a_call_is_what_the_gap_says_and_no_verb_is_guessed(says: str, found: tuple[str, str, dict[str, str]]) -> None:
+    from extforge.design.details import call
+
+    assert call(says) == found

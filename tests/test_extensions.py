@@ -119,3 +119,25 @@ def test_a_manifest_json_is_judged_by_its_own_rules(
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     assert is_extension(str(tmp_path))
     assert codes(tmp_path) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "codes_found"),
+    [
+        ("from .helper import x", ["extension-import-missing"]),
+        ("from ..rails.nowhere import x", ["extension-import-missing"]),
+        ("from . import helper", ["extension-import-missing"]),
+        ("from ..rails import count_rail", []),
+        ("from ..rails.count_rail import CountRail", []),
+    ],
+)
+def test_what_a_module_imports_of_its_extension_must_be_there(
+    tmp_path: Path, line: str, codes_found: list[str]
+) -> None:
+    files = dict(FILES)
+    files["tools/note_tool.py"] = f"{line}\n{files['tools/note_tool.py']}".replace(
+        "from __future__ import annotations\n", ""
+    )
+    found = verify_extension(str(write_tree(tmp_path, files))).findings
+    assert [finding.code for finding in found] == codes_found
+    assert [(finding.where.line, finding.failure_id) for finding in found] == [(1, "module_import_failed")] * len(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,6 +19,11 @@ from extforge.commands.printing import (
     print_findings,
     tell,
 )  # fmt: skip
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from extforge_verifiers.findings import Finding
 
 __all__ = ["main", "run"]
 
@@ -70,8 +76,12 @@ def main() -> None:
 
 def run() -> None:
     """Entry point.  Keeps "your file is bad" apart from "something is missing" and "we are broken"."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by whoever started us
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 -- for as long as we run
     try:
         main(standalone_mode=False)
+        sys.stdout.flush()
     except click.exceptions.Exit as exc:
         sys.exit(exc.exit_code)
     except (click.Abort, KeyboardInterrupt):
@@ -79,7 +89,11 @@ def run() -> None:
         sys.exit(EXIT_INTERRUPTED)
     except click.ClickException as exc:
         exc.show()
+        _report_json(exc.format_message())
         sys.exit(EXIT_USAGE)
+    except SystemExit as exc:
+        # Click answers a broken pipe with 1, which is our word for something bad that was found.
+        sys.exit(EXIT_GOOD if type(sys.stdout).__name__.endswith("PacifyFlushWrapper") else exc.code)
     except BrokenPipeError:
         # Whoever read our output has enough of it.  Python would complain again while closing stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -88,12 +102,27 @@ def run() -> None:
         sys.exit(_report(exc))
 
 
+def _report_json(message: str, findings: Sequence[Finding] = ()) -> None:
+    """Say what went wrong on standard output too, when JSON was asked for: who reads it should not find nothing."""
+    words = " ".join(["", *sys.argv[1:], ""])
+    if not any(f" {asked} " in words for asked in ("--json", "--format=json", "--format json")):
+        return
+    import contextlib
+
+    from extforge.commands.printing import emit_json
+    from extforge_verifiers.reports.json import finding_data
+
+    with contextlib.suppress(OSError):
+        emit_json("error", {"error": message, "findings": [finding_data(finding) for finding in findings]})
+
+
 def _report(exc: Exception) -> int:
     """Print an exception for people, and return the exit code that it means."""
     from extforge.errors import ExtforgeError, PlanError
     from extforge_harness.errors import HarnessError, Missing
     from extforge_verifiers.errors import DocumentError
 
+    _report_json(str(exc), getattr(exc, "findings", ()))
     if isinstance(exc, (PlanError, DocumentError)):
         print_findings(exc.findings, err=True)
         return EXIT_USAGE
@@ -102,6 +131,9 @@ def _report(exc: Exception) -> int:
         return EXIT_MISSING
     if isinstance(exc, (ExtforgeError, HarnessError)):
         tell(f"error: {exc}")
+        return EXIT_USAGE
+    if isinstance(exc, OSError) and exc.strerror:  # a folder that may not be read, a disk that is full
+        tell(f"error: {f'{exc.filename}: ' if exc.filename else ''}{exc.strerror}")
         return EXIT_USAGE
     if os.environ.get("EXTFORGE_TRACEBACK"):
         import traceback

@@ -19,13 +19,16 @@ _PACKAGES = (
     ("openpyxl", "generated XLSX tools", "pip install extforge"),
     ("reportlab", "generated PDF tools", "pip install extforge"),
     ("matplotlib", "generated PNG tools", "pip install extforge"),
-    ("httpx", "extforge design --llm", 'pip install "extforge[chat]"'),
+    ("lxml", "extforge verify --deep on Office documents", 'pip install "extforge[deep]"'),
+    ("pikepdf", "extforge verify --deep on PDF", 'pip install "extforge[deep]"'),
+    ("pillow", "extforge verify --deep on pictures", 'pip install "extforge[deep]"'),
+    ("httpx", "extforge design --llm, extforge workflows run --executor chat", 'pip install "extforge[chat]"'),
     ("openjiuwen", "extforge agents run, extforge verify --host, extforge demo --host", _HOST),
     ("mcp", "MCP servers of extensions, extforge runtimes matrix --prove", 'pip install "extforge[mcp]"'),
     ("opentelemetry-exporter-otlp-proto-common", "openJiuwen's own static check (optional)", _HOST),
 )
 _PROGRAMS = (
-    ("git", "nothing yet; Copier uses it when it is there", "your system's package manager"),
+    ("git", "merging your edits in `generate` (its own merger without)", "your system's package manager"),
     ("soffice", "looking at Office documents (tests)", "LibreOffice"),
     ("pdftoppm", "looking at PDF pages (tests)", "poppler-utils"),
 )

@@ -80,6 +80,8 @@ def verify_paths(
             outcome.passed_over.update(walk.passed_over)
             words = f"nothing to verify in it ({len(walk.passed_over)} paths passed over)"
             found += walk.subjects or [Subject(path, "folder", reason=words)]
+        if options.claims and not any(subject.kind in ("run", "result") for subject in found):
+            raise ValueError("--claims speaks of what an assistant said in a run, and there is no record of one here")
         for report in _reports(found, options, contracts):
             outcome.reports.append(report)
             if progress is not None:
@@ -254,11 +256,21 @@ def _verify_result(path: str, options: Options) -> Report:
 
 def _verify_in_host(outcome: Outcome, trees: list[str], options: Options) -> None:
     """Run the trees, and add what the host showed to their reports."""
+    from extforge_harness.errors import HostFailed  # noqa: PLC0415
     from extforge_harness.host.run import verify_in_host  # noqa: PLC0415
 
     if not trees:
         raise ValueError("--host runs extension trees, and there is none under these paths")
-    run = verify_in_host(trees, python=options.python, timeout=options.timeout or 300.0)
+    try:
+        run = verify_in_host(trees, python=options.python, timeout=options.timeout or 300.0)
+    except HostFailed as exc:
+        outcome.reports = [
+            replace(report, skipped={**report.skipped, "host": str(exc)}, open_question=str(exc))
+            if report.path in trees
+            else report
+            for report in outcome.reports
+        ]
+        return
     by_path = {report.path: report for report in run.reports}
     outcome.reports = [
         _merge(report, by_path[report.path]) if report.kind == "extension" and report.path in by_path else report

@@ -8,6 +8,7 @@ Sources: openJiuwen 0.1.19 extension_loader.py, and 26 broken trees run against 
 
 from __future__ import annotations
 
+import ast
 import os
 import posixpath
 import re
@@ -689,6 +690,35 @@ def _check_modules(tree: Tree) -> None:
         if posixpath.basename(name) == "__init__.py":
             tree.findings += check_init(source)
         tree.findings += check_source(source, prefix, declared)
+        _check_own_imports(tree, name, source)
+
+
+def _check_own_imports(tree: Tree, name: str, source: Source) -> None:
+    """What a module imports of its own extension must be there."""
+    folders = {
+        "/".join(parts[:depth])
+        for parts in (file.split("/") for file in tree.files)
+        for depth in range(1, len(parts))
+    }
+    package = name.split("/")[:-1]
+    for node, _ in source.statements:
+        if (
+            not isinstance(node, ast.ImportFrom)
+            or not 0 < node.level <= len(package) + 1
+        ):
+            continue  # not its own, or above the extension
+        base = package[: len(package) + 1 - node.level]
+        wanted = [node.module] if node.module else [alias.name for alias in node.names]
+        for module in wanted:
+            path = "/".join([*base, *module.split(".")])
+            if f"{path}.py" not in tree.files and path not in folders:
+                tree.report(
+                    "extension-import-missing",
+                    f"{name} imports {'.' * node.level}{module}, and there is no {path}.py",
+                    name,
+                    "module_import_failed",
+                    line=node.lineno,
+                )
 
 
 def _declared(tree: Tree) -> set[str]:

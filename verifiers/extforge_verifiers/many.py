@@ -12,6 +12,7 @@ import os
 import signal
 from collections import deque
 from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -184,10 +185,25 @@ def _alone(
             return lost(item, type(exc).__name__)
 
 
-def _pool(jobs: int) -> ProcessPoolExecutor:
+@contextmanager
+def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
+    """Yield a pool; when it is left by an interrupt its processes are stopped, so that nothing waits for them."""
     # Not fork: the caller may have threads, and a forked child would inherit their locks.
     context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(jobs, mp_context=context, initializer=_ignore_interrupts)
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_ignore_interrupts)
+    try:
+        yield pool
+    except (KeyboardInterrupt, GeneratorExit):
+        # A worker that was just starting got the interrupt too, and may never say anything again.
+        for process in set(multiprocessing.active_children()) - others:
+            process.kill()
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    except BaseException:
+        pool.shutdown()
+        raise
+    pool.shutdown()
 
 
 def _ignore_interrupts() -> None:

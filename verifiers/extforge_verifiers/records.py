@@ -28,7 +28,13 @@ _PEEK = 4 << 20  # bytes read to recognise one
 _ROLES = frozenset(("system", "developer", "user", "assistant", "tool", "function"))
 _RESULT_KEYS = frozenset(("path", "absolute_path", "data", "error"))
 _NAME_KEYS = ("tool", "tool_name", "name")
-_HINTS = (b'"success"', b'"tool_calls"', b'"tool_call_id"', b'"resourceSpans"')
+_HINTS = (
+    b'"success"',
+    b'"assistant"',
+    b'"tool_calls"',
+    b'"tool_call_id"',
+    b'"resourceSpans"',
+)
 
 
 class RecordUnreadable(VerifierError):

@@ -88,6 +88,12 @@ def generate(
     from extforge.generate import Options
     from extforge.generate import generate as run_generate
 
+    if not into:
+        raise click.UsageError("--into needs a folder; for the current one write --into .")
+    if template:
+        from extforge.templates import find_template
+
+        template = str(find_template(template).folder)
     checked = read_plan(plan, into, max_designs, skills_from)
     as_json = as_json or form == "json"
     if checked.errors or (strict and checked.findings):
@@ -175,6 +181,8 @@ def _print_changes(changes: Changes, verb: str) -> None:
     ):
         if paths := changes.of(action):
             click.echo(f"{count(len(paths), 'file')} {words}")
+            for path in paths if action is Action.REMOVED else ():
+                click.echo(printable(f"  {path}"))
 
 
 def _way_out(changes: Changes) -> str:

@@ -306,8 +306,11 @@ def compile_command(
 @output_options
 def scan_command(home: str | None, project: str | None, runtime: str | None, form: str, as_json: bool) -> None:
     """List what other agent products of yours hold: names only, no file with credentials is opened."""
+    from extforge_harness.runtimes.descriptors import load_registry
     from extforge_harness.runtimes.scanner import scan_external, scan_project
 
+    if runtime is not None and runtime not in load_registry().ids:
+        raise click.UsageError(f"unknown runtime {runtime!r}; known: {', '.join(load_registry().ids)}")
     scans = {"external": scan_external(home, runtime)}
     if project:
         scans["user"] = scan_project(project, runtime)

@@ -63,6 +63,10 @@ def verify(paths: tuple[str, ...], output: str | None, verbose: bool, form: str,
     from extforge_verifiers.findings import Verdict
     from extforge_verifiers.reports import renderer
 
+    if as_json and form not in ("text", "json"):
+        raise click.UsageError(f"--json and --format {form} ask for two things")
+    if output is not None and any(_is_inside(output, path) for path in paths):
+        raise click.UsageError(f"-o {output} would overwrite what is verified")
     try:
         outcome = verify_paths(paths, Options.of(**options), show_progress if sys.stderr.isatty() else None)
     except ValueError as exc:
@@ -86,6 +90,14 @@ def verify(paths: tuple[str, ...], output: str | None, verbose: bool, form: str,
         tell("interrupted")
         sys.exit(EXIT_INTERRUPTED)
     sys.exit(EXIT_GOOD if all(r.verdict is Verdict.PASS for r in outcome.reports) else EXIT_BAD)
+
+
+def _is_inside(output: str, path: str) -> bool:
+    """Say whether the report would replace a file that is there and verified."""
+    import os
+
+    file, place = os.path.realpath(output), os.path.realpath(path)
+    return os.path.exists(file) and (file == place or file.startswith(os.path.join(place, "")))
 
 
 def show_progress(done: int, total: int) -> None:

@@ -278,7 +278,7 @@ def _surface(skill: Skill, trees: Sequence[str], approval: str | None) -> Surfac
 )
 @click.option("--workdir", type=click.Path(file_okay=False), help="Where files are made; default: a new folder.")
 @_approval
-@click.option("--parallel", type=int, default=2, show_default=True, help="Steps at once; at most 3.")
+@click.option("--parallel", type=click.IntRange(1, 3), default=2, show_default=True, help="Steps at once; at most 3.")
 @click.option("--timeout", type=click.FloatRange(0.1), default=600.0, show_default=True, help="Seconds of one step.")
 @click.option("--model", help="The model, whatever the skill says.")
 @click.option("--effort", type=click.Choice(("low", "medium", "high", "xhigh", "max")), help="The same for the effort.")

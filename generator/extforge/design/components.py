@@ -141,9 +141,18 @@ def _artifact(part: Part) -> Spec:
 
 
 def _http(part: Part) -> Spec:
-    if address := details.url(part.text):
+    method, address, query = details.call(part.text)
+    if method in ("GET", "DELETE"):
+        part.state("method", method)
         part.state("url", address)
-        return {"http": {"url": address}}
+        if query:
+            part.state("query", ", ".join(query))
+        stated = {"method": method} if method != "GET" else {}
+        return {"http": {**stated, "url": address, **({"query": query} if query else {})}}
+    if address:
+        what = f"what a {method} to it sends" if method else "with which method it is called"
+        doubt = f"the gap gives the address {address}, but not {what}, so its tool is left to be filled in"
+        return part.leave_open(doubt, f"A web API at {address}: replace custom by http with method, url and body")
     doubt = "the gap gives no address of the API, so its tool is left to be filled in"
     return part.leave_open(doubt, "A web API: replace custom by http with its url, then extforge writes the call")
 

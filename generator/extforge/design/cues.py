@@ -158,6 +158,9 @@ class Evidence:
         return f"{self.words!r} in {self.field}"
 
 
+_ADDRESS = re.compile(r"\b(https?)://[^\s，。；,;\"'<>）)]+")  # its words are names, not what the gap says
+
+
 class Texts:
     """The texts of a gap, searched for cues."""
 
@@ -170,7 +173,7 @@ class Texts:
     def find(self, cue: str, fields: tuple[str, ...] = FIELDS) -> Evidence | None:
         """Return the first place of a cue."""
         for name in fields:
-            if match := _pattern(cue).search(self.fields[name]):
+            if match := _pattern(cue).search(_ADDRESS.sub(r"\1", self.fields[name])):
                 return Evidence(cue, match[0], name)
         return None
 

@@ -15,6 +15,7 @@ from extforge_verifiers.formats import FORMATS
 
 __all__ = [
     "budget",
+    "call",
     "guard",
     "longest_result",
     "mentioned_words",
@@ -23,7 +24,6 @@ __all__ = [
     "period",
     "program",
     "required_keys",
-    "url",
 ]
 
 _NUMBERS = {
@@ -158,6 +158,7 @@ _PATH = r"((?:[A-Za-z]:|~|\.{1,2})?/?[A-Za-z0-9_.\-]{1,60}(?:/[A-Za-z0-9_.\-]{1,
 _PLACES = (
     rf"\b(?:in|into|inside|within|under|below|beneath|outside|outside of|to|from) (?:of )?(?:the |our |a )?[{_QUOTES}]?{_PATH}[{_QUOTES}]? (?:folder|directory|dir|tree)\b",
     rf"\b(?:in|into|inside|within|under|below|outside|outside of|to) [{_QUOTES}]?((?:\.{{1,2}}|~)?/[A-Za-z0-9_./\-]+)",
+    rf"\b(?:in|into|inside|within|under|below|beneath|outside|outside of|to) [{_QUOTES}]?([A-Za-z0-9_.\-]{{1,60}}(?:/[A-Za-z0-9_.\-]{{1,60}}){{0,9}})/(?=[\s,.;{_QUOTES}]|$)",
     rf"[{_QUOTES}]?{_PATH}[{_QUOTES}]?\s*(?:等)?\s*(?:目录|文件夹|路径|之外|以外|下)",
     r"(?:写入|修改|删除|访问|改动|存到|存放在|在|到)\s*((?:\.{1,2}|~)?/[A-Za-z0-9_./\-]+)",
 )  # fmt: skip
@@ -358,10 +359,31 @@ def minimum(text: str, form: str) -> dict[str, int]:
     return found
 
 
-def url(text: str) -> str:
-    """Return the address of an API that the text gives, without what may be a secret."""
-    found = re.search(r"https?://(?![^\s/]*@)[A-Za-z0-9.\-]+(?::\d+)?(?:/[A-Za-z0-9_./\-]*)?", text)
-    return found[0].rstrip("./") if found else ""
+_METHODS = "GET|POST|PUT|PATCH|DELETE"
+_CALL = re.compile(
+    rf"(?:\b({_METHODS})\s+)?(https?://(?![^\s/]*@)[A-Za-z0-9.\-]+(?::\d+)?(?:/[A-Za-z0-9_./{{}}\-]*)?)(?:\?([^\s，。；,;\"'<>）)]*))?"
+)
+_CHANGES = re.compile(
+    r"\b(?:creat|submit|post|send|delet|remov|updat|cancel|replac|add|book|order|pay|publish|upload)(?:e|es|s|ing|ting)?\b"
+    r"|创建|新建|提交|发送|删除|更新|修改|取消|下单|支付|发布|上传|预订",
+    re.IGNORECASE,
+)
+_SECRET_NAME = re.compile(r"key|token|secret|pass|auth|sig", re.IGNORECASE)
+
+
+def call(text: str) -> tuple[str, str, dict[str, str]]:
+    """Return method, address and query of the API call that the text gives, without what may be a secret.
+
+    The method is empty where the text gives none, and speaks of changing something: it is not for us to guess then.
+    """
+    found = _CALL.search(text)
+    if found is None:
+        return "", "", {}
+    said = found[1] or next(iter(re.findall(rf"\b({_METHODS})\b", text)), "")
+    method = said or ("" if _CHANGES.search(text.replace(found[0], " ")) else "GET")
+    pairs = [pair.partition("=") for pair in (found[3] or "").split("&")]
+    query = {name: value for name, _, value in pairs if name and value and not _SECRET_NAME.search(name)}
+    return method, found[2].rstrip("./"), query
 
 
 _PROGRAM = r"([a-z][a-z0-9_.-]*)((?: [a-z][a-z0-9-]*)??)"
