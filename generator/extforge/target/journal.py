@@ -182,7 +182,8 @@ def _prepare(target: Path, folder: Path, staged: Staged, changes: Changes) -> li
         return []
     add(LOCK, text, here)
     with ThreadPoolExecutor(16) as pool:  # the system writes them out together; one by one takes ten times as long
-        list(pool.map(_flush, written))
+        for start in range(0, len(written), 256):  # not all at once: each waiting call takes memory
+            list(pool.map(_flush, written[start : start + 256]))
     return steps
 
 
