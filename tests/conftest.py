@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +12,11 @@ from extforge_harness.host.run import host_available
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+# A shell that starts us in the background has us ignore Ctrl-C, and what we start would ignore it too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

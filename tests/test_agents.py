@@ -744,8 +744,7 @@ def test_the_page_on_agents_shows_a_good_definition_and_good_python(
     page = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
     shown, python = (re.search(rf"```{kind}\n(.*?)```", page, re.DOTALL)[1] for kind in ("yaml", "python"))
     plan = str(ROOT / "examples" / "demo.plan.yaml")
-    (tmp_path / "agents").mkdir()
-    file = write(tmp_path / "agents" / "deck-writer.agent.yaml", shown)
+    file = write(tmp_path / "deck-writer.agent.yaml", shown)
     assert check_agent(read_agent(file), read_plan_skills(plan)) == []
     generate(load_plan(plan), str(tmp_path / "out"))
     monkeypatch.chdir(tmp_path)
