@@ -5,7 +5,7 @@
 CORPUS holds manifest.csv (path, format, label) and the files.  Accept is the share of valid files that pass, detect the
 share of invalid ones that do not; times are medians of the ratios to our contract tier on the same file, over the valid files that both accept; p95 is in units
 of our median.
-Peers that are not installed are named and left out.
+Peers that are not installed are named and left out; nan: there is no file that both accept.
 """
 
 from __future__ import annotations
@@ -174,7 +174,8 @@ class Figures:
     def ratio(self, base: Figures) -> float:
         """The median of the ratios to `base`, over the files that both accept: refusing is quick."""
         both = zip(self.accepted, base.accepted, self.times, base.times, strict=True)
-        return statistics.median(mine / other for a, b, mine, other in both if a and b)
+        ratios = [mine / other for a, b, mine, other in both if a and b]
+        return statistics.median(ratios) if ratios else float("nan")
 
     def p95(self) -> float:
         return sorted(self.times)[int(len(self.times) * 0.95)]
@@ -254,5 +255,8 @@ def report_targets(table: dict[str, dict[str, Figures]]) -> bool:
 
 
 if __name__ == "__main__":
-    sys.stderr = io.StringIO()  # decoders complain there; the table says what came of it
-    main()
+    sys.stderr, complaints = io.StringIO(), sys.stderr  # decoders complain there; the table says what came of it
+    try:
+        main()
+    finally:
+        sys.stderr = complaints
