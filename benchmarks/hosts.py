@@ -1,5 +1,7 @@
 """Run the example plans on openJiuwen from the oldest supported version to the newest, and print a table.
 
+    python benchmarks/hosts.py [VERSION [PLAN...]]
+
 Older versions are installed without their dependencies, beside the current environment: that is how their
 behaviour was measured, and it is cheap (75 MB each).
 """
@@ -52,10 +54,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         trees = {}
-        for plan in PLANS:
+        versions, plans = (sys.argv[1:2] or VERSIONS), (sys.argv[2:] or PLANS)
+        for plan in plans:
             made = generate(load_plan(str(ROOT / "examples" / f"{plan}.plan.yaml")), str(folder / plan))
             trees[plan] = [os.path.join(made.target, root) for root in made.roots]
-        for version in VERSIONS:
+        for version in versions:
             python = python_with(version, folder)
             for plan, roots in trees.items():
                 run = verify_in_host(roots, python=python)
