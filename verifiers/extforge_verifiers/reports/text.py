@@ -85,12 +85,13 @@ def _report_lines(report: Report, *, colour: bool, verbose: bool) -> Iterator[st
         )
     if (
         report.verdict is Verdict.UNDETERMINED
+        and report.open_question
         and report.open_question not in report.skipped.values()
     ):
         yield f"    undetermined: {printable(report.open_question)}"
     if report.verdict is not Verdict.FAIL:  # there the errors say why the rest was left
         yield from (
-            f"    not checked: {printable(name)}: {printable(reason)}"
+            f"    not checked: {'' if name == '*' else f'{printable(name)}: '}{printable(reason)}"
             for name, reason in report.skipped.items()
         )
 
