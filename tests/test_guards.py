@@ -75,7 +75,7 @@ def test_without_a_rule_files_stay_in_the_workspace_with_the_suffix_of_their_for
     assert "must end in .pptx" in work.violation("sales_deck", {"output_path": "a.txt"})
     assert "outside the workspace" in work.violation("write_file", {"file_path": "../x.txt"})
     assert "outside the workspace" in work.violation("write_file", {"file_path": "/etc/passwd"})
-    assert work.violation("write_file", {"file_path": "/srv/work/x.txt"}, "/srv/work") is None
+    assert work.violation("write_file", {"file_path": "/srv/project/x.txt"}, "/srv/project") is None
     os.symlink("/etc", tmp_path / "link")
     assert "outside the workspace" in work.violation("write_file", {"file_path": "link/x.txt"})
 

@@ -16,12 +16,13 @@ import zlib
 from typing import TYPE_CHECKING
 
 from extforge_verifiers.artifact import CHUNK, Artifact, BudgetExceeded
+from extforge_verifiers.disguises import check_disguise
 from extforge_verifiers.findings import Finding, invalid, warning
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
-__all__ = ["Archive", "ArchiveUnreadable", "MemberDamaged"]
+__all__ = ["Archive", "ArchiveUnreadable", "MemberDamaged", "open_archive"]
 
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _AHEAD = (
@@ -315,3 +316,16 @@ def check_members(archive: Archive) -> Iterator[Finding]:
         except BudgetExceeded as exc:
             yield invalid("budget-exceeded", f"{name}: {exc}", member=name)
             return
+
+
+def open_archive(artifact: Artifact) -> Generator[Finding, None, Archive | None]:
+    """Yield why the file is no archive; return it, or None when something was yielded."""
+    disguised = list(check_disguise(artifact, "zip"))
+    yield from disguised
+    if disguised:
+        return None
+    try:
+        return Archive(artifact)
+    except ArchiveUnreadable as exc:
+        yield invalid("zip-unreadable", str(exc))
+        return None

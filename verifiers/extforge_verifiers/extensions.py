@@ -686,20 +686,27 @@ def _check_package_paths(tree: Tree, kind: str) -> None:
 def _check_modules(tree: Tree) -> None:
     declared = _declared(tree)
     prefix = f"{MODULE_PREFIX}.{tree.name}"
+    modules = _module_paths(tree)
     for name, source in tree.sources.items():
         if posixpath.basename(name) == "__init__.py":
             tree.findings += check_init(source)
         tree.findings += check_source(source, prefix, declared)
-        _check_own_imports(tree, name, source)
+        _check_own_imports(tree, name, source, modules)
 
 
-def _check_own_imports(tree: Tree, name: str, source: Source) -> None:
+def _module_paths(tree: Tree) -> set[str]:
+    """Return the path, without its suffix, of everything in the tree that can be imported: modules and folders."""
+    paths = {name.removesuffix(".py") for name in tree.files if name.endswith(".py")}
+    for name in tree.files:
+        while name := posixpath.dirname(name):
+            paths.add(name)
+    return paths
+
+
+def _check_own_imports(
+    tree: Tree, name: str, source: Source, modules: set[str]
+) -> None:
     """What a module imports of its own extension must be there."""
-    folders = {
-        "/".join(parts[:depth])
-        for parts in (file.split("/") for file in tree.files)
-        for depth in range(1, len(parts))
-    }
     package = name.split("/")[:-1]
     for node, _ in source.statements:
         if (
@@ -711,7 +718,7 @@ def _check_own_imports(tree: Tree, name: str, source: Source) -> None:
         wanted = [node.module] if node.module else [alias.name for alias in node.names]
         for module in wanted:
             path = "/".join([*base, *module.split(".")])
-            if f"{path}.py" not in tree.files and path not in folders:
+            if path not in modules:
                 tree.report(
                     "extension-import-missing",
                     f"{name} imports {'.' * node.level}{module}, and there is no {path}.py",

@@ -14,9 +14,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from extforge_verifiers.archive import Archive, ArchiveUnreadable, MemberDamaged
+from extforge_verifiers.archive import Archive, MemberDamaged, open_archive
 from extforge_verifiers.artifact import BudgetExceeded
-from extforge_verifiers.disguises import check_disguise
 from extforge_verifiers.findings import Finding, Severity, invalid
 from extforge_verifiers.markup import DoctypeRefused, MarkupError, local_name, scan
 
@@ -186,14 +185,8 @@ def checks_for(
     """Return the one check of an Office format: container, main part, `check_main`, then every other part."""
 
     def check_package(artifact: Artifact) -> Iterator[Finding]:
-        disguised = list(check_disguise(artifact, "zip"))
-        yield from disguised
-        if disguised:
-            return
-        try:
-            archive = Archive(artifact)
-        except ArchiveUnreadable as exc:
-            yield invalid("zip-unreadable", str(exc))
+        archive = yield from open_archive(artifact)
+        if archive is None:
             return
         hygiene = list(archive.check_hygiene())
         yield from hygiene

@@ -92,13 +92,16 @@ class Scope:
         """Whose version counts where both changed the same place."""
         return self.conflicts if self.conflicts in ("mine", "generated") else ""
 
-    def owns(self, path: str, lock: Lock) -> bool:
-        """Say whether a file that is no longer generated is this run's to give up."""
-        if self.plan not in lock.files[path].plans:
-            return False
-        places = (f"{home}/" for home in self.extensions)
-        own = path.startswith(tuple(places)) or path in {f"acceptance/{e.name}.yaml" for e in self.extensions.values()}
-        return own or self.continues(lock)
+    def gives_up(self, lock: Lock, staged: Staged) -> list[str]:
+        """Return the files that are no longer generated, and this run's to decide about."""
+        gone = sorted(
+            path for path, entry in lock.files.items() if path not in staged.files and self.plan in entry.plans
+        )
+        if self.continues(lock):
+            return gone
+        homes = tuple(f"{home}/" for home in self.extensions)
+        tests = {f"acceptance/{found.name}.yaml" for found in self.extensions.values()}
+        return [path for path in gone if path.startswith(homes) or path in tests]
 
     def before(self, lock: Lock) -> dict[str, Extension]:
         """Return the extensions that this plan made before."""
@@ -147,13 +150,10 @@ def classify(target: Path, staged: Staged, lock: Lock, scope: Scope) -> Changes:
             row.action is Action.EDITED and entry is None
         ):
             changes.lock.files[path] = Entry(file.sha, tuple({*(entry.plans if entry else ()), scope.plan}))
-    for path in sorted(set(lock.files) - set(staged.files)):
-        if scope.owns(path, lock):
-            ground.check(path)
-            heirs = [new for new, old in moved.items() if old == path]
-            _retire(
-                target, path, changes, lock.files[path], scope, gone=any(_has_moved(changes.rows[h]) for h in heirs)
-            )
+    left = {old for path, old in moved.items() if _has_moved(changes.rows[path])}
+    for path in scope.gives_up(lock, staged):
+        ground.check(path)
+        _retire(target, path, changes, lock.files[path], scope, gone=path in left)
     _update_extensions(target, changes, lock, scope, moved)
     return changes
 

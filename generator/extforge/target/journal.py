@@ -149,13 +149,14 @@ def _prepare(target: Path, folder: Path, staged: Staged, changes: Changes) -> li
     folder.mkdir(parents=True)
     steps: list[Step] = []
     written: list[Path] = []
+    usual = 0o666 & ~_umask()
 
     def add(path: str, data: bytes | None, before: str | None, *, executable: bool = False) -> None:
         step: Step = {"path": path, "before": before, "after": None}
         if data is not None:
             full = folder / str(len(steps))
             full.write_bytes(data)
-            mode = stat.S_IMODE((target / path).stat().st_mode) if before else 0o666 & ~_umask()
+            mode = stat.S_IMODE((target / path).stat().st_mode) if before else usual
             full.chmod(mode | (mode & 0o444) >> 2 if executable else mode)
             written.append(full)
             step["after"] = digest(data)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from extforge_verifiers.archive import Archive, ArchiveUnreadable, check_members
-from extforge_verifiers.disguises import check_disguise
-from extforge_verifiers.findings import Severity, invalid, warning
+from extforge_verifiers.archive import check_members, open_archive
+from extforge_verifiers.findings import Severity, warning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,14 +20,8 @@ _HARMLESS = ("zip-directory-entry", "zip-member-method")
 
 def check_archive(artifact: Artifact) -> Iterator[Finding]:
     """Fake: an archive that is damaged, empty, or made to write outside the folder it is unpacked into."""
-    disguised = list(check_disguise(artifact, "zip"))
-    yield from disguised
-    if disguised:
-        return
-    try:
-        archive = Archive(artifact)
-    except ArchiveUnreadable as exc:
-        yield invalid("zip-unreadable", str(exc))
+    archive = yield from open_archive(artifact)
+    if archive is None:
         return
     artifact.facts["members"] = len(archive.infos)
     hygiene = [f for f in archive.check_hygiene() if f.code not in _HARMLESS]
