@@ -28,6 +28,7 @@ _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _AHEAD = (
     542  # bytes: a local header, its name and its extra fields, in all but odd archives
 )
+_LENGTHS = struct.Struct("<HH")  # of the name and the extra fields
 _DIRECTORY_LIMIT = 16 << 20  # bytes of central directory; 10,000 parts need about 1 MB
 _ENCRYPTED = 0x1
 
@@ -134,7 +135,8 @@ class Archive:
             self.artifact.spend(len(piece))
             crc, size = zlib.crc32(piece, crc), size + len(piece)
             yield piece
-        _check_end(info, size, crc)
+        if size != info.file_size or crc != info.CRC:
+            raise _wrong_end(info, size, crc)
 
     def load(self, info: zipfile.ZipInfo) -> bytes | Iterator[bytes]:
         """Return a small member's bytes at once, a larger one's as `stream` does."""
@@ -142,13 +144,14 @@ class Archive:
 
     def _whole(self, info: zipfile.ZipInfo) -> bytes:
         """Return a small member in one piece: most members are, and pieces cost more than bytes."""
-        raw = self.artifact.read_at(info.header_offset, info.compress_size + _AHEAD)
-        start = _data_offset(raw)
-        if start + info.compress_size > len(raw):
-            raw = b"".join(
-                self._compressed(info.header_offset, start + info.compress_size)
-            )
+        at, raw = info.header_offset, self.artifact.data
+        if raw is None:
+            raw, at = self.artifact.read_at(at, info.compress_size + _AHEAD), 0
+        start = at + _data_offset(raw, at)
         data = raw[start : start + info.compress_size]
+        if len(data) < info.compress_size:
+            position = info.header_offset + start - at
+            data = b"".join(self._compressed(position, info.compress_size))
         if info.compress_type == zipfile.ZIP_DEFLATED:
             inflater = zlib.decompressobj(-zlib.MAX_WBITS)
             try:
@@ -159,8 +162,10 @@ class Archive:
             if not inflater.eof and len(data) <= info.file_size:
                 words = "its compressed data is cut short"
                 raise MemberDamaged("zip-member-damaged", words)
-        self.artifact.spend(len(data))
-        _check_end(info, len(data), zlib.crc32(data))
+        size, crc = len(data), zlib.crc32(data)
+        self.artifact.spend(size)
+        if size != info.file_size or crc != info.CRC:
+            raise _wrong_end(info, size, crc)
         return data
 
     def _compressed(self, position: int, count: int) -> Iterator[bytes]:
@@ -176,22 +181,21 @@ def _is_small(info: zipfile.ZipInfo) -> bool:
     return info.compress_size <= CHUNK and info.file_size <= CHUNK
 
 
-def _data_offset(header: bytes) -> int:
+def _data_offset(raw: bytes, at: int = 0) -> int:
     """Return where a member's data begin, counted from its local header."""
-    if len(header) < 30 or header[:4] != b"PK\x03\x04":
+    if at < 0 or len(raw) < at + 30 or not raw.startswith(b"PK\x03\x04", at):
         raise MemberDamaged("zip-member-damaged", "its local header is missing")
-    name_length, extra_length = struct.unpack_from("<HH", header, 26)
+    name_length, extra_length = _LENGTHS.unpack_from(raw, at + 26)
     return 30 + int(name_length) + int(extra_length)
 
 
-def _check_end(info: zipfile.ZipInfo, size: int, crc: int) -> None:
+def _wrong_end(info: zipfile.ZipInfo, size: int, crc: int) -> MemberDamaged:
     if size != info.file_size:
         more = "more" if size > info.file_size else f"{size:,}"
         words = f"declares {info.file_size:,} bytes but holds {more}"
-        raise MemberDamaged("zip-member-size", words)
-    if crc != info.CRC:
-        words = f"CRC-32 is {crc:08x}, the directory says {info.CRC:08x}"
-        raise MemberDamaged("zip-member-crc", words)
+        return MemberDamaged("zip-member-size", words)
+    words = f"CRC-32 is {crc:08x}, the directory says {info.CRC:08x}"
+    return MemberDamaged("zip-member-crc", words)
 
 
 def _measure_directory(artifact: Artifact) -> None:

@@ -70,7 +70,11 @@ class Artifact:
         if data is None and self.size <= _SMALL:
             with self.stream as file:
                 file.seek(0)
-                self.stream = io.BytesIO(file.read())
+                data = file.read()
+            self.stream = io.BytesIO(data)
+        self.data = data  # all the bytes of a small file, None of a larger one
+        # A large file may inflate to more than the limit: to some times its own size.
+        self.allowance = max(self.limits.inflated, 4 * self.size)  # bytes
 
     def _open(self) -> BinaryIO:
         # O_NONBLOCK: opening a FIFO that nobody writes to would hang for ever.
@@ -102,18 +106,16 @@ class Artifact:
         """The file name's suffix in lower case, with its dot; empty when there is none."""
         return os.path.splitext(self.path)[1].lower()
 
-    @property
-    def allowance(self) -> int:
-        """Bytes that its parts may inflate to: the limit, and in a large file some times its own size."""
-        return max(self.limits.inflated, 4 * self.size)
-
     def read_at(self, offset: int, count: int) -> bytes:
         """Return up to `count` bytes from `offset`."""
+        offset = max(offset, 0)
+        if self.data is not None:
+            return self.data[offset : offset + count]
         if (
             offset >= self.size
         ):  # a 64-bit offset out of a damaged file does not even fit into seek
             return b""
-        self.stream.seek(max(offset, 0))
+        self.stream.seek(offset)
         return self.stream.read(count)
 
     def head(self, count: int) -> bytes:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from extforge_verifiers.archive import Archive, MemberDamaged, open_archive
 from extforge_verifiers.artifact import BudgetExceeded
@@ -21,13 +22,52 @@ from extforge_verifiers.markup import DoctypeRefused, MarkupError, local_name, s
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from zipfile import ZipInfo
 
     from extforge_verifiers.artifact import Artifact
 
-__all__ = ["Family", "Package", "Relation", "checks_for", "find_main", "root_name"]
+__all__ = ["Family", "Package", "Relation", "Survey", "checks_for", "find_main"]
 
 _XML_SUFFIXES = (".xml", ".rels")  # not .vml: Office itself writes HTML-like VML
 _CONTENT_TYPES = "[Content_Types].xml"
+_PLAIN_TARGET = r"\w+(?:/\w+)*\.\w+"  # nothing to resolve
+# What the bytes that `Package.content` returns are searched for.
+_ELEMENT = rb"<([^<>/\s?]+)"
+_PREFIX = rb"<(?:[^<>/:\s]+:)?"
+_REST = rb"""((?:[^<>"']|"[^"]*"|'[^']*')*)"""  # of a start tag
+_ATTRIBUTE = rb"""(?:([^\s:=]+):)?([^\s:=]+)\s*=\s*(?:"([^"]*)"|'([^']*)')"""
+_TEXT = _PREFIX + rb"t(?=[\s>])" + _REST + rb">([^<]+)"
+_NOT_UTF_8 = rb"""(?i)<\?xml[^>]*encoding\s*=\s*["'](?!utf-8["'])"""
+
+
+class _Known:
+    """Parts that were parsed and found sound, so that none is parsed twice.
+
+    The layouts, the master and the theme of a deck come with the program that wrote it: they are the same bytes
+    in every deck of one origin, and most of its XML.  Bytes are compared with bytes; a sum could be forged.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._size = limit, 0
+        self._parts: dict[int, bytes] = {}  # by CRC-32
+
+    def __contains__(self, part: tuple[int, bytes]) -> bool:
+        return self._parts.get(part[0]) == part[1]
+
+    def add(self, crc: int, data: bytes) -> None:
+        """Remember a part; past the limit, forget the others."""
+        if self._size + len(data) > self._limit:
+            self.clear()
+        self._parts[crc] = data
+        self._size += len(data)
+
+    def clear(self) -> None:
+        """Forget all parts."""
+        self._parts.clear()
+        self._size = 0
+
+
+KNOWN = _Known(4 << 20)  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +79,21 @@ class Family:
     main_types: dict[str, str]  # suffix -> content type of the main part
 
 
-@dataclass(frozen=True, slots=True)
-class Relation:
+class Relation(NamedTuple):
     """One relationship: where a part points."""
 
     id: str
     kind: str  # the last segment of its type, e.g. "slide"; the same in Strict and Transitional
     target: str  # a part name without the leading "/", or the raw target when external
     external: bool
+
+
+class Survey(NamedTuple):
+    """What an XML part holds, seen from far."""
+
+    root: str  # local name
+    counts: Counter[str]  # how many elements of each local name
+    text: str  # of its `t` elements: there all three applications keep what is read
 
 
 @dataclass(slots=True)
@@ -61,6 +108,7 @@ class Package:
         default_factory=dict
     )  # part -> what is wrong with its bytes
     sound: set[str] = field(default_factory=set)
+    _main_content: bytes | None = None  # looked at more than once
     _relations: dict[str, dict[str, Relation]] = field(default_factory=dict)
 
     def read(
@@ -76,39 +124,118 @@ class Package:
     def content(self, name: str) -> bytes | None:
         """Return the bytes of a sound XML part that are plain enough to be searched; None when they are not.
 
-        Plain: small, UTF-8, without comments and CDATA, so that what looks like a tag is one.
+        Plain: small, UTF-8, without comments, CDATA and the like, so that what looks like a tag is one.
         """
+        if name == self.main and self._main_content is not None:
+            return self._main_content
         data = self._parse(name)
         if not isinstance(data, bytes):
             return None
-        data = data.removeprefix(b"\xef\xbb\xbf")
-        return data if data[:1] == b"<" and data[1:2] and b"<!" not in data else None
+        data = data.removeprefix(b"\xef\xbb\xbf")  # BOM
+        if not _is_plain(data):
+            return None
+        if name == self.main:
+            self._main_content = data
+        return data
 
     def _parse(self, name: str, *handlers: Any) -> bytes | Iterator[bytes] | None:
         folded = name.lower()
         info = self.archive.names.get(folded)
         if info is None or folded in self.problems:
             return None
+        return self._parse_member(folded, info, *handlers)
+
+    def _parse_member(
+        self, folded: str, info: ZipInfo, *handlers: Any
+    ) -> bytes | Iterator[bytes] | None:
         try:
             data = self.archive.load(info)
-            scan(data, *handlers)
+            if handlers or not isinstance(data, bytes):
+                scan(data, *handlers)
+            elif (info.CRC, data) not in KNOWN:
+                scan(data)
+                KNOWN.add(info.CRC, data)
         except (MemberDamaged, MarkupError, BudgetExceeded) as exc:
-            self.problems[folded] = _damage(self.archive.member_name(name), exc)
+            self.problems[folded] = _damage(self.archive.member_name(folded), exc)
             return None
         self.sound.add(folded)
         return data
 
+    def sweep(self) -> None:
+        """Look at every part that nothing has parsed yet: whole, and well-formed when it is XML."""
+        for name, info in self.archive.names.items():
+            if name in self.sound or name in self.problems or name[-1] == "/":
+                continue
+            if name.endswith(_XML_SUFFIXES) or (self.content_type(name) or "").endswith(
+                "+xml"
+            ):
+                self._parse_member(name, info)
+                continue
+            try:
+                for _ in self.archive.stream(info):
+                    pass
+            except (MemberDamaged, BudgetExceeded) as exc:
+                self.problems[name] = _damage(self.archive.member_name(name), exc)
+
     def root(self, name: str) -> str | None:
         """Return the local name of an XML part's root element; None when the part is absent or damaged."""
+        data = self.content(name)
+        if data is not None and (first := re.search(_ELEMENT, data)):
+            return _local(first[1])
+        survey = self.survey(name)
+        return survey.root if survey is not None else None
+
+    def survey(self, name: str) -> Survey | None:
+        """Return what an XML part holds; None when the part is absent or damaged.
+
+        Most parts are searched, which is some times faster than a call for every element.
+        """
         if data := self.content(name):
-            return root_name(data)
+            names = re.findall(_ELEMENT, data)
+            counts: Counter[str] = Counter()
+            tally: Counter[bytes] = Counter(names)
+            for tag, count in tally.items():
+                counts[_local(tag)] += count
+            text = b" ".join(text for _, text in re.findall(_TEXT, data)).decode(
+                "utf-8", "replace"
+            )
+            return Survey(_local(names[0]), counts, text.strip())
         roots: list[str] = []
+        counts = Counter()
+        texts: list[str] = []
+        current = ""
 
         def on_start(tag: str, _: dict[str, str]) -> None:
+            nonlocal current
+            current = local_name(tag)
+            counts[current] += 1
             if not roots:
-                roots.append(local_name(tag))
+                roots.append(current)
 
-        return roots[0] if self.read(name, on_start) else None
+        def on_text(text: str) -> None:
+            if current == "t":
+                texts.append(text)
+
+        if not self.read(name, on_start, on_text):
+            return None
+        return Survey(roots[0], counts, " ".join(texts).strip())
+
+    def attributes(self, name: str, element: str) -> list[dict[str, str]]:
+        """Return the attributes of every such element of an XML part; `:id` is an `id` in a namespace."""
+        data = self.content(name)
+        if data is not None and b"&" not in data:
+            tag = _PREFIX + element.encode() + rb"(?=[\s/>])" + _REST
+            return [_attributes(rest) for rest in re.findall(tag, data)]
+        found: list[dict[str, str]] = []
+
+        def on_start(tag: str, attributes: dict[str, str]) -> None:
+            if local_name(tag) == element:
+                found.append(
+                    {":" * (" " in k) + local_name(k): v for k, v in attributes.items()}
+                )
+
+        self.read(name, on_start)
+        return found
 
     def content_type(self, part: str) -> str | None:
         """Return a part's content type, or None when the package does not say."""
@@ -139,10 +266,22 @@ class Package:
         ]
 
 
-def root_name(data: bytes) -> str:
-    """Return the local name of the root element of what `Package.content` returned."""
-    match = re.search(rb"<(?:[\w.-]+:)?([\w.-]+)", data)
-    return match[1].decode("utf-8", "replace") if match else ""
+def _is_plain(data: bytes) -> bool:
+    if data[:1] != b"<" or data[1] == 0 or b"<!" in data or b"<?" in data[2:]:
+        return False
+    return data.isascii() or re.match(_NOT_UTF_8, data) is None
+
+
+def _attributes(tag: bytes) -> dict[str, str]:
+    return {
+        (":" if prefix else "") + name.decode(): (one or other).decode()
+        for prefix, name, one, other in re.findall(_ATTRIBUTE, tag)
+        if prefix != b"xmlns"
+    }
+
+
+def _local(name: bytes) -> str:
+    return name.rpartition(b":")[2].decode()
 
 
 def _unquoted(name: str) -> str:
@@ -156,7 +295,9 @@ def _unquoted(name: str) -> str:
 def _relation(folder: str, attributes: dict[str, str]) -> Relation:
     target = attributes.get("Target", "")
     external = attributes.get("TargetMode") == "External"
-    if not external:
+    if not external and re.fullmatch(_PLAIN_TARGET, target):
+        target = f"{folder}/{target}" if folder else target
+    elif not external:
         # An absolute target starts at the package; "%20" and "\\" are met in the wild.
         path = _unquoted(target.partition("#")[0].replace("\\", "/"))
         external = not path  # a bookmark inside the part itself
@@ -198,7 +339,7 @@ def checks_for(
             yield problem
         else:
             yield from check_main(package, artifact)
-        _sweep(package)
+        package.sweep()
         reported = {problem.where.member} if problem is not None else set()
         yield from (
             f for f in package.problems.values() if f.where.member not in reported
@@ -217,9 +358,16 @@ def find_main(
             "ooxml-content-types-missing", f"{_CONTENT_TYPES} is missing: {what}"
         )
         return
-    if not package.read(
-        _CONTENT_TYPES, lambda tag, attributes: _add_type(package, tag, attributes)
-    ):
+
+    def on_start(tag: str, attributes: dict[str, str]) -> None:
+        element, kind = local_name(tag), attributes.get("ContentType", "")
+        if element == "Override":
+            name = _unquoted(attributes.get("PartName", "")).lstrip("/").lower()
+            package.overrides.setdefault(name, kind)
+        elif element == "Default":
+            package.defaults.setdefault(attributes.get("Extension", "").lower(), kind)
+
+    if not package.read(_CONTENT_TYPES, on_start):
         yield package.problems[_CONTENT_TYPES.lower()]
         return
     relations = package.related("", "officeDocument")
@@ -269,30 +417,3 @@ def _main_type_words(
     if match := re.search(r"(presentation|word|spreadsheet|excel|powerpoint)", kind):
         return f"named {artifact.suffix or family.format}, but its main part is {kind} ({match[1]})"
     return f"the main part has content type {kind}, not {expected}"
-
-
-def _add_type(package: Package, tag: str, attributes: dict[str, str]) -> None:
-    kind = attributes.get("ContentType", "")
-    element = local_name(tag)
-    if element == "Default":
-        package.defaults.setdefault(attributes.get("Extension", "").lower(), kind)
-    elif element == "Override":
-        name = _unquoted(attributes.get("PartName", "")).lstrip("/").lower()
-        package.overrides.setdefault(name, kind)
-
-
-def _sweep(package: Package) -> None:
-    """Look at every part that nothing has parsed yet: whole, and well-formed when it is XML."""
-    for name, info in package.archive.names.items():
-        if name in package.sound or name in package.problems or name.endswith("/"):
-            continue
-        if name.endswith(_XML_SUFFIXES) or (package.content_type(name) or "").endswith(
-            "+xml"
-        ):
-            package.read(name)
-            continue
-        try:
-            for _ in package.archive.stream(info):
-                pass
-        except (MemberDamaged, BudgetExceeded) as exc:
-            package.problems[name] = _damage(package.archive.member_name(name), exc)

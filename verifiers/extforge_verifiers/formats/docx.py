@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from extforge_verifiers.findings import invalid, warning
-from extforge_verifiers.markup import local_name
 from extforge_verifiers.packages import Family, checks_for
 
 if TYPE_CHECKING:
@@ -35,31 +34,24 @@ FAMILY = Family(
         ".dotm": f"{_MACRO}.template.macroEnabledTemplate.main+xml",
     },
 )
+# What a reader sees, beside text.
+_SEEN = ("drawing", "pict", "object", "altChunk", "instrText", "fldSimple", "sym")
 
 
 def _check_document(package: Package, artifact: Artifact) -> Iterator[Finding]:
     """Fake: a package that is a document in name, without a body or with nothing in it."""
-    counts: dict[str, int] = {}
-    characters = 0
-
-    def on_start(tag: str, _: dict[str, str]) -> None:
-        name = local_name(tag)
-        counts[name] = counts.get(name, 0) + 1
-
-    def on_text(text: str) -> None:
-        nonlocal characters
-        characters += len(text.strip())
-
-    package.read(package.main, on_start, on_text)
-    if "body" not in counts:
+    survey = package.survey(package.main)
+    if survey is None:
+        return
+    _, counts, text = survey
+    if not counts["body"]:
         yield invalid(
             "docx-no-body", f"{package.main} has no body", member=package.main
         )
         return
-    artifact.facts["paragraphs"] = counts.get("p", 0)
-    artifact.facts["tables"] = counts.get("tbl", 0)
-    drawn = ("drawing", "pict", "object", "altChunk")
-    if not characters and not any(counts.get(name) for name in drawn):
+    artifact.facts["paragraphs"] = counts["p"]
+    artifact.facts["tables"] = counts["tbl"]
+    if not text and not any(counts[name] for name in _SEEN):
         yield warning(
             "docx-blank",
             "the document has neither text nor a picture",

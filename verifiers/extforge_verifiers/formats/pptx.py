@@ -9,12 +9,10 @@ Sources:
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from extforge_verifiers.findings import invalid, warning
-from extforge_verifiers.markup import local_name
-from extforge_verifiers.packages import Family, checks_for, root_name
+from extforge_verifiers.packages import Family, checks_for
 from extforge_verifiers.texts import placeholder
 
 if TYPE_CHECKING:
@@ -42,26 +40,17 @@ FAMILY = Family(
     },
 )
 _PICTURES = ("pic", "graphicFrame", "cxnSp", "AlternateContent")
-_PICTURE = rb"<(?:[\w.-]+:)?(?:pic|graphicFrame|cxnSp|AlternateContent)[\s/>]"
-_TEXT = rb"<(?:[\w.-]+:)?t(?:\s[^<>]*)?>([^<]+)<"
 _FIRST_ID, _LAST_ID = 256, 2**31 - 1
 
 
 def _check_slides(package: Package, artifact: Artifact) -> Iterator[Finding]:
     """Fake: a package that is a presentation in name, with no slide, a lost slide or an empty one."""
-    listed: list[tuple[str, str]] = []  # id, relation id
-
-    def on_start(tag: str, attributes: dict[str, str]) -> None:
-        if local_name(tag) == "sldId":
-            relation = next((v for k, v in attributes.items() if k.endswith(" id")), "")
-            listed.append((attributes.get("id", ""), relation))
-
-    package.read(package.main, on_start)
     relations = package.relations(package.main)
     found = 0
     seen: set[str] = set()
-    for identity, relation_id in listed:
-        yield from _check_identity(package, identity, seen)
+    for slide in package.attributes(package.main, "sldId"):
+        yield from _check_identity(package, slide.get("id", ""), seen)
+        relation_id = slide.get(":id", "")
         relation = relations.get(relation_id)
         if (
             relation is None
@@ -101,50 +90,26 @@ def _check_identity(
 
 
 def _check_slide(package: Package, part: str) -> Iterator[Finding]:
-    looked = _look_at(package, part)
-    if looked is None:
+    survey = package.survey(part)
+    if survey is None:
         return
-    root, text, pictures = looked
-    if root != "sld":
+    if survey.root != "sld":
         yield invalid(
-            "pptx-slide-root", f"{part} is a <{root}>, not a slide", member=part
+            "pptx-slide-root",
+            f"{part} is a <{survey.root}>, not a slide",
+            member=part,
         )
         return
-    if not text and not pictures:
+    if not survey.text and not any(survey.counts[name] for name in _PICTURES):
         yield warning(
             "pptx-slide-blank", f"{part} has neither text nor a picture", member=part
         )
-    if marker := placeholder(text):
+    if marker := placeholder(survey.text):
         yield warning(
             "placeholder-text",
             f"{part} still has placeholder text: {marker!r}",
             member=part,
         )
-
-
-def _look_at(package: Package, part: str) -> tuple[str, str, bool] | None:
-    """Return a slide's root element, its text, and whether it shows a picture; None when it is damaged.
-
-    Most slides are searched for these, which is three times faster than a call for every element.
-    """
-    if data := package.content(part):
-        text = b" ".join(re.findall(_TEXT, data)).decode("utf-8", "replace")
-        picture = re.search(_PICTURE, data) is not None
-        return root_name(data), text.strip(), picture
-    roots: list[str] = []
-    texts: list[str] = []
-    pictures = 0
-
-    def on_start(tag: str, _: dict[str, str]) -> None:
-        nonlocal pictures
-        name = local_name(tag)
-        if not roots:
-            roots.append(name)
-        pictures += name in _PICTURES
-
-    if not package.read(part, on_start, texts.append):
-        return None
-    return roots[0], " ".join(texts).strip(), pictures > 0
 
 
 check = checks_for(FAMILY, _check_slides)

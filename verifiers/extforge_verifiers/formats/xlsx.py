@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from extforge_verifiers.findings import invalid, warning
-from extforge_verifiers.markup import local_name
 from extforge_verifiers.packages import Family, checks_for
 
 if TYPE_CHECKING:
@@ -43,21 +42,15 @@ _SHEET_ROOTS = frozenset(("worksheet", "chartsheet", "dialogsheet", "macrosheet"
 
 def _check_sheets(package: Package, artifact: Artifact) -> Iterator[Finding]:
     """Fake: a workbook in name, whose sheets are not there, or hold nothing."""
-    listed: list[tuple[str, str]] = []  # name, relation id
-
-    def on_start(tag: str, attributes: dict[str, str]) -> None:
-        if local_name(tag) == "sheet":
-            relation = next((v for k, v in attributes.items() if k.endswith(" id")), "")
-            listed.append((attributes.get("name", ""), relation))
-
-    package.read(package.main, on_start)
+    listed = package.attributes(package.main, "sheet")
     relations = package.relations(package.main)
     seen: set[str] = set()
     found = 0
     rows = 0
-    for name, relation_id in listed:
+    for sheet in listed:
+        name = sheet.get("name", "")
         yield from _check_name(package, name, seen)
-        relation = relations.get(relation_id)
+        relation = relations.get(sheet.get(":id", ""))
         if (
             relation is None
             or relation.external
@@ -98,25 +91,15 @@ def _check_name(package: Package, name: str, seen: set[str]) -> Iterator[Finding
 def _check_sheet(
     package: Package, name: str, part: str
 ) -> Generator[Finding, None, int]:
-    roots: list[str] = []
-    counts = {"row": 0, "c": 0, "v": 0, "t": 0, "drawing": 0}
-
-    def on_start(tag: str, _: dict[str, str]) -> None:
-        local = local_name(tag)
-        if not roots:
-            roots.append(local)
-        if local in counts:
-            counts[local] += 1
-
-    if not package.read(part, on_start):
+    survey = package.survey(part)
+    if survey is None:
         return 0
-    if roots[0] not in _SHEET_ROOTS:
+    root, counts, _ = survey
+    if root not in _SHEET_ROOTS:
         yield invalid(
-            "xlsx-sheet-root", f"{part} is a <{roots[0]}>, not a sheet", member=part
+            "xlsx-sheet-root", f"{part} is a <{root}>, not a sheet", member=part
         )
-    elif roots[0] == "worksheet" and not any(
-        counts[key] for key in ("v", "t", "drawing")
-    ):
+    elif root == "worksheet" and not any(counts[n] for n in ("v", "t", "drawing")):
         yield warning("xlsx-sheet-blank", f"sheet {name!r} holds no value", member=part)
     return counts["row"]
 
