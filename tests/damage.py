@@ -357,6 +357,8 @@ CASES += [
     ("pdf", "no startxref", lambda data: data.replace(b"startxref", b"startxxxx"), {"pdf-startxref-missing"}),
     ("pdf", "a shell", text("%PDF-1.7\nstartxref\n0\n%%EOF\n"), {"pdf-empty-shell"}),
     ("pdf", "no page", lambda data: data.replace(b"/Type /Page\n", b"/Type /Xage\n").replace(b"/Type /Page ", b"/Type /Xage ").replace(b"/Type /Page/", b"/Type /Xage/"), {"pdf-no-pages"}),
+    ("pdf", "no root", lambda data: data.replace(b"/Root", b"/Rxxt"), {"pdf-catalog-missing"}),
+    ("pdf", "no catalog", lambda data: data.replace(b"/Catalog", b"/Xatalog"), {"pdf-catalog-missing"}),
     ("pdf", "random bytes", lambda _: bytes(range(128, 256)) * 20, {"pdf-header-missing"}),
     ("json", "NaN", text('{"a": NaN}'), {"json-constant"}),
     ("json", "not UTF-8", lambda _: b'{"a": "\xff"}', {"json-not-utf8"}),
@@ -482,7 +484,8 @@ DEEP_CASES: list[tuple[str, str, Damage, set[str]]] = [
     ("pdf", "a filter that is no name", lambda data: data.replace(b"/ASCII85Decode", b"7             "), {"pdf-page-unreadable", "pdf-repaired"}),
     ("pdf", "a blank page", lambda _: blank_page(), {"pdf-page-blank"}),
     ("pdf", "a wrong startxref", lambda data: re.sub(rb"startxref\s+\d+", b"startxref\n7", data), {"pdf-repaired"}),
-    ("pdf", "no pages tree", lambda data: data.replace(b"/Type /Catalog", b"/Type /Xatalog").replace(b"/Root", b"/Rxxt"), {"pdf-unreadable"}),
+    ("pdf", "a root that is not there", lambda data: re.sub(rb"/Root \d+", b"/Root 9", data), {"pdf-unreadable"}),
+    ("pdf", "a page's content gone", lambda data: data.replace(b"8 0 obj", b"8 0 xxx"), {"pdf-object-lost", "pdf-page-blank", "pdf-repaired"}),
     ("png", "one colour", lambda _: one_colour(), {"image-one-colour"}),
     ("jpg", "a code table of zeros", lambda data: (at := data.index(b"\xff\xc4")) and data[: at + 5] + bytes(20) + data[at + 25 :], {"image-undecodable"}),
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The labelled files beside the checkout: rates that must hold, and every disagreement explained."""
+"""The labelled files beside the checkout: rates that must hold, and every disagreement with a label explained."""
 
 from __future__ import annotations
 
@@ -17,20 +17,44 @@ if TYPE_CHECKING:
 
 # Label and verdict differ: one reason each.
 REJECTED = {
-    "openpyxl__967263ab__null_archive.xlsx": "an empty ZIP archive: no program opens it as a workbook",
-    "PHPPresentatio__0fa3911e__Sample_01_Simple.pptx": "its slide master is not well-formed XML",
-    "python-pptx__4decaca6__minimal.pptx": "a template without slides; an artifact has at least one",
-    "python-pptx__9eb8eb82__prs-properties.pptx": "a template without slides; an artifact has at least one",
+    "ok/openpyxl__967263ab__null_archive.xlsx": "an empty ZIP archive: no program opens it as a workbook",
+    "ok/PHPPresentatio__0fa3911e__Sample_01_Simple.pptx": "its slide master is not well-formed XML",
+    "ok/python-pptx__4decaca6__minimal.pptx": "a template without slides; an artifact has at least one",
+    "ok/python-pptx__9eb8eb82__prs-properties.pptx": "a template without slides; an artifact has at least one",
 }
 REJECTED_DEEP = {
-    "qpdf__ac7d71ed__minimal-linearize-pass1.pdf": "half a product of qpdf: it has no catalog, and no program opens it",
-    "pdfminer.six__b28f78e6__patchelf.pdf": "went through a line-end conversion: no stream inflates, every page is lost",
+    "ok/qpdf__ac7d71ed__minimal-linearize-pass1.pdf": "half a product of qpdf: it has no catalog, and no program opens it",
+    "ok/pdfminer.six__b28f78e6__patchelf.pdf": "went through a line-end conversion: no stream inflates, every page is lost",
 }
+# Labelled invalid, and passed by the deep tier: every page of the PDF ones is there, and common readers show it.
 MISSED = {
-    "Pillow__a6150a6f__baddens1.bmp": "only the print density is absurd; every pixel is there and every program shows it",
-    "Pillow__053e4e4e__crash-74d2a78403a5a59db1fb0a2b8735ac068a75f6e3.tif": "a damaged line inside fax-coded data, which only decoding shows: found by the deep tier",
+    "bmpsuite-bad/Pillow__a6150a6f__baddens1.bmp": "only the print density is absurd; every pixel is there and every program shows it",
+    "qpdf-bad/qpdf__3e078f37__bad3.pdf": "the table of objects is nowhere and is rebuilt: warned of as repaired",
+    "qpdf-bad/qpdf__05c52764__bad30.pdf": "the filter of a stream that no page uses is written as text",
+    "qpdf-bad/qpdf__d6b0871f__bad5.pdf": "one entry of the table of objects is wrong and is rebuilt: warned of as repaired",
+    "qpdf-bad/qpdf__357844e0__bad40.pdf": "an object stream lists itself, which readers skip: warned of as repaired",
+    "qpdf-bad/qpdf__1f2be0c8__bad10.pdf": "the trailer's /Size is no number and is counted anew: warned of as repaired",
+    "qpdf-bad/qpdf__a52b15fa__bad9.pdf": "the trailer has no /Size, which is counted anew: warned of as repaired",
+    "qpdf-bad/qpdf__9f424af1__bad8.pdf": "startxref points nowhere and the table is rebuilt: warned of as repaired",
+    "qpdf-bad/qpdf__50238b21__bad6.pdf": "an object ends without endobj: warned of as repaired",
+    "qpdf-bad/qpdf__5578e1d6__bad15.pdf": "one ] too many, which readers skip: warned of as repaired",
+    "qpdf-bad/qpdf__6070a5d5__bad34.pdf": "two objects have changed places in the table, which is rebuilt: warned of as repaired",
+    "qpdf-bad/qpdf__4cf46e5a__bad11.pdf": "the trailer's /Prev is no number and is dropped: warned of as repaired",
+    "qpdf-bad/qpdf__c77a2069__bad28.pdf": "an object ends without endobj: warned of as repaired",
+    "qpdf-bad/qpdf__2eb0771b__bad37.pdf": "white space before the table of objects: warned of as repaired",
+    "qpdf-bad/qpdf__7af8c7d6__bad24.pdf": "a stream is longer than it says; its end is found: warned of as repaired",
+    "flip-stream/pdf07_dfcorpus.pdf": "the flipped bytes lie in the XMP metadata, which no page shows",
 }
-MISSED_DEEP = {"Pillow__a6150a6f__baddens1.bmp"}
+# Passed by the contract tier only, beside the Office files, whose rate is held below.
+MISSED_BY_CONTRACT = {
+    "fuzz-crash/Pillow__053e4e4e__crash-74d2a78403a5a59db1fb0a2b8735ac068a75f6e3.tif": "a damaged line inside fax-coded data, which only decoding shows",
+    "qpdf-bad/qpdf__032b2125__bad27.pdf": "the only page's content is lost, which only following references shows",
+    "qpdf-bad/qpdf__25819933__bad32.pdf": "the only page's content is lost, which only following references shows",
+    "qpdf-bad/qpdf__4a7e3b21__bad26.pdf": "the only page's content is lost, which only following references shows",
+    "qpdf-bad/qpdf__f44c1e66__bad7.pdf": "the trailer is damaged, which only reading it shows",
+    "pdfjs-InvalidPDF/pdf.js__8978e307__REDHAT-1531897-0.pdf": "its pages cannot be found, which only following references shows",
+    "flip-stream/pdf00_pachepoi.pdf": "a damaged stream, which only inflating all of them shows",
+}
 OFFICE = ("pptx", "docx", "xlsx")
 PICTURES = ("png", "jpg", "gif", "webp", "bmp", "tiff")
 Verdicts = list[tuple[dict[str, str], Verdict]]
@@ -68,7 +92,7 @@ def deep(rows: list[dict[str, str]], shared: Path) -> Verdicts:
 
 def names(verdicts: Verdicts, label: str, wrong: Verdict, *forms: str) -> set[str]:
     return {
-        row["path"].rpartition("/")[2]
+        "/".join(row["path"].split("/")[-2:])
         for row, verdict in verdicts
         if row["label"] == label and verdict is wrong and (not forms or row["format"] in forms)
     }
@@ -96,7 +120,8 @@ def test_damaged_office_files_are_found(contract: Verdicts, deep: Verdicts) -> N
     assert detection(deep, *OFFICE) >= 0.99
 
 
-def test_every_invalid_json_and_picture_is_found_but_the_listed_ones(contract: Verdicts, deep: Verdicts) -> None:
-    assert names(contract, "invalid", Verdict.PASS, "json") == set()
-    assert names(contract, "invalid", Verdict.PASS, *PICTURES) == set(MISSED)
-    assert names(deep, "invalid", Verdict.PASS, "json", *PICTURES) == MISSED_DEEP
+def test_every_other_invalid_file_is_found_but_the_listed_ones(contract: Verdicts, deep: Verdicts) -> None:
+    others = ("json", "pdf", *PICTURES)
+    assert names(deep, "invalid", Verdict.PASS) == set(MISSED)
+    assert names(contract, "invalid", Verdict.PASS, *others) == {*MISSED, *MISSED_BY_CONTRACT}
+    assert {row["format"] for row, v in deep if row["label"] == "invalid" and v is Verdict.UNDETERMINED} <= {"pdf"}

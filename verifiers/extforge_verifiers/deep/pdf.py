@@ -45,6 +45,11 @@ _INK = frozenset(
     )
 )
 _MOST = 10
+# What qpdf says where something of the document is gone.
+_LOST = (
+    "not found in file after regenerating",
+    "unable to find trailer dictionary",
+)
 
 
 def check_document(artifact: Artifact) -> Iterator[Finding]:
@@ -75,7 +80,10 @@ def check_document(artifact: Artifact) -> Iterator[Finding]:
         repaired = list(
             dict.fromkeys(_reason(item) for item in document.get_warnings())
         )
-        for words in repaired[:_MOST]:
+        lost = [words for words in repaired if any(sign in words for sign in _LOST)]
+        for words in lost[:_MOST]:
+            yield invalid("pdf-object-lost", f"lost beyond repair: {words}")
+        for words in [words for words in repaired if words not in lost][:_MOST]:
             yield warning("pdf-repaired", f"repaired on opening: {words}")
 
 

@@ -2,7 +2,8 @@
 
 Sources:
 
-- ISO 32000-2:2020 §7.5.2 header, §7.5.5 trailer and `startxref`, §7.5.7 object streams, §7.7.3.3 page objects.
+- ISO 32000-2:2020 §7.5.2 header, §7.5.5 trailer and `startxref`, §7.5.7 object streams,
+  §7.7.2 catalog, §7.7.3.3 page objects.
 
 Laxer than the standard, on purpose: the header may stand anywhere in the first 1,024 bytes (Annex I.3.4.1,
 what every reader accepts) and bytes may follow `%%EOF`.
@@ -67,11 +68,13 @@ def check_objects(artifact: Artifact) -> Iterator[Finding]:
     """Fake: a header and an end with nothing, or no page, between them."""
     pages: set[bytes] = set()
     objects = 0
-    encrypted = False
+    encrypted = rooted = catalogued = False
     streams: list[int] = []
     for start, window, fresh in _windows(artifact):
         objects += sum(1 for m in _OBJECT.finditer(window) if m.end() > fresh)
         encrypted = encrypted or b"/Encrypt" in window
+        rooted = rooted or b"/Root" in window
+        catalogued = catalogued or b"/Catalog" in window
         for match in _PAGE.finditer(window):
             owners = _OBJECT.findall(
                 window[max(match.start() - _OVERLAP, 0) : match.start()]
@@ -91,6 +94,12 @@ def check_objects(artifact: Artifact) -> Iterator[Finding]:
         )
     elif artifact.facts.get("pages") == 0:
         yield invalid("pdf-no-pages", "the document has no page")
+    elif not rooted:
+        words = "no trailer has a /Root: nothing says where the document begins"
+        yield invalid("pdf-catalog-missing", words)
+    elif not catalogued and not streams:
+        words = "no object is a /Catalog: nothing leads to the pages"
+        yield invalid("pdf-catalog-missing", words)
 
 
 def _windows(artifact: Artifact) -> Iterator[tuple[int, bytes, int]]:
