@@ -22,8 +22,15 @@ from extforge_verifiers.findings import Finding, invalid, warning
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-__all__ = ["Archive", "ArchiveUnreadable", "MemberDamaged", "open_archive"]
+__all__ = [
+    "Archive",
+    "ArchiveUnreadable",
+    "MemberDamaged",
+    "is_small",
+    "open_archive",
+]
 
+_WHOLE = 1 << 20  # bytes of a member that is inflated in one piece
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _AHEAD = (
     542  # bytes: a local header, its name and its extra fields, in all but odd archives
@@ -122,7 +129,7 @@ class Archive:
             MemberDamaged: naming what is wrong with it.
             BudgetExceeded: when it would inflate past the budget.
         """
-        if _is_small(info):
+        if is_small(info):
             yield self._whole(info)
             return
         header = self.artifact.read_at(info.header_offset, 30)
@@ -140,7 +147,7 @@ class Archive:
 
     def load(self, info: zipfile.ZipInfo) -> bytes | Iterator[bytes]:
         """Return a small member's bytes at once, a larger one's as `stream` does."""
-        return self._whole(info) if _is_small(info) else self.stream(info)
+        return self._whole(info) if is_small(info) else self.stream(info)
 
     def _whole(self, info: zipfile.ZipInfo) -> bytes:
         """Return a small member in one piece: most members are, and pieces cost more than bytes."""
@@ -177,8 +184,9 @@ class Archive:
             position, count = position + len(piece), count - len(piece)
 
 
-def _is_small(info: zipfile.ZipInfo) -> bool:
-    return info.compress_size <= CHUNK and info.file_size <= CHUNK
+def is_small(info: zipfile.ZipInfo) -> bool:
+    """Say whether a member is inflated in one piece."""
+    return info.compress_size <= _WHOLE and info.file_size <= _WHOLE
 
 
 def _data_offset(raw: bytes, at: int = 0) -> int:

@@ -15,7 +15,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from extforge_verifiers.archive import Archive, MemberDamaged, open_archive
+from extforge_verifiers.archive import Archive, MemberDamaged, is_small, open_archive
 from extforge_verifiers.artifact import BudgetExceeded
 from extforge_verifiers.findings import Finding, Severity, invalid
 from extforge_verifiers.markup import DoctypeRefused, MarkupError, local_name, scan
@@ -109,6 +109,7 @@ class Package:
     )  # part -> what is wrong with its bytes
     sound: set[str] = field(default_factory=set)
     _main_content: bytes | None = None  # looked at more than once
+    _main_survey: Survey | None = None
     _relations: dict[str, dict[str, Relation]] = field(default_factory=dict)
 
     def read(
@@ -128,6 +129,9 @@ class Package:
         """
         if name == self.main and self._main_content is not None:
             return self._main_content
+        info = self.archive.names.get(name.lower())
+        if info is None or not is_small(info):
+            return None
         data = self._parse(name)
         if not isinstance(data, bytes):
             return None
@@ -190,6 +194,13 @@ class Package:
 
         Most parts are searched, which is some times faster than a call for every element.
         """
+        if name != self.main:
+            return self._survey(name)
+        if self._main_survey is None:
+            self._main_survey = self._survey(name)
+        return self._main_survey
+
+    def _survey(self, name: str) -> Survey | None:
         if data := self.content(name):
             names = re.findall(_ELEMENT, data)
             counts: Counter[str] = Counter()
