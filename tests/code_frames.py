@@ -7,6 +7,8 @@ the two stands in the introduction of its chapter, and here.
 from __future__ import annotations
 
 import ast
+import io
+import re
 import struct
 import zlib
 from collections.abc import Callable, Iterable
@@ -20,9 +22,13 @@ from extforge.explaining import Example, Section
 from extforge_harness.acceptance import Acceptance
 from extforge_harness.documents import bind
 from extforge_verifiers import DocumentError, Finding, Report, parse_requirement, verify_artifact
+from extforge_verifiers.checking import check_file
 from extforge_verifiers.documents import read_document, read_text
 from extforge_verifiers.formats import FORMATS
 from extforge_verifiers.frontmatter import check_skill
+
+# What an example is, where its code is of no single format.
+FORMS = {"text": "txt", "image": "png", "drawing": "pptx", "office": "pptx", "ooxml": "pptx", "xml": "pptx"}
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,7 @@ class Case:
     def form(self) -> str:
         """The format that the code speaks of, or that the file of the example has."""
         name = Path(self.example.file).suffix[1:] or self.code.partition("-")[0]
-        return {"text": "txt", "image": "png"}.get(name, name)
+        return FORMS.get(name, name)
 
     @property
     def deep(self) -> bool:
@@ -60,13 +66,13 @@ class Case:
             return made
         return self.example.text.encode()
 
-    def verify(self, data: bytes, *requirements: str, **options: Any) -> Report:
-        """Verify bytes under a name that fits: `verify(pptx, "slides>=3")`."""
+    def verify(self, data: bytes | None, *requirements: str, **options: Any) -> Report:
+        """Verify bytes under a name that fits: `verify(pptx, "slides>=3")`; with None there is no file."""
         path = self.folder / (self.example.file or f"example.{self.form}")
-        path.write_bytes(data)
+        if data is not None:
+            path.write_bytes(data)
         bounds = [parse_requirement(bound) for bound in requirements]
-        form = self.form if self.form in FORMATS else None
-        return verify_artifact(path, form, requirements=bounds, deep=self.deep, **options)
+        return verify_artifact(path, requirements=bounds, deep=self.deep, **options)
 
 
 Frame = Callable[[Case], Iterable[Finding]]
@@ -96,8 +102,54 @@ def tiff_of(width: int, height: int, following: int = 0) -> bytes:
     return b"II*\0" + struct.pack("<LH", 8, 2) + entries + struct.pack("<L", following)
 
 
+def pdf_of(instructions: bytes) -> bytes:
+    """Return a PDF with one page that these instructions draw."""
+    import pikepdf
+
+    stream = io.BytesIO()
+    with pikepdf.new() as document:
+        document.add_blank_page().obj.Contents = document.make_stream(instructions)
+        document.save(stream)
+    return stream.getvalue()
+
+
+def relate(file: bytes, part: str, identity: str, kind: str, target: str) -> bytes:
+    """Let a part of an Office file point at another."""
+    folder, _, name = part.rpartition("/")
+    words = f'<Relationship Id="{identity}" Type="http://x/{kind}" Target="{target}"/></Relationships>'
+    return damage.replaced(f"{folder}/_rels/{name}.rels", "</Relationships>", words)(file)
+
+
 # What Python expressions may use, beside the names of the formats: small sound files.
-NAMES: dict[str, Any] = {"chunk": damage.png_chunk, "png_of": png_of, "tiff_of": tiff_of}
+NAMES: dict[str, Any] = {
+    "re": re,
+    # pictures and PDF
+    "chunk": damage.png_chunk,
+    "flate_damaged": damage.flate_damaged,
+    "pdf_of": pdf_of,
+    "png_of": png_of,
+    "tiff_of": tiff_of,
+    # archives
+    "entry": lambda archive, at, value: damage.header_field(at, value, central=True)(archive),
+    "pack": damage.pack,
+    "parts": damage.parts,
+    "poke": lambda data, at, value: data[:at] + value + data[at + len(value) :],
+    # Office
+    "document": "word/document.xml",
+    "draw": lambda xml: damage.shape(xml)(damage.good("pptx")),
+    "drop": lambda file, part: damage.without(part)(file),
+    "edit": lambda file, part, pattern, text: damage.replaced(part, pattern, text)(file),
+    "illustrate": lambda picture: damage.with_picture(damage.good("pptx"), picture),
+    "ole": damage.ole,
+    "put": lambda file, part, body: damage.added(part, body)(file),
+    "relate": relate,
+    "rename": lambda file, part, to: damage.pack({to if k == part else k: v for k, v in damage.parts(file).items()}),
+    "sheet1": "xl/worksheets/sheet1.xml",
+    "sheet2": "xl/worksheets/sheet2.xml",
+    "slide1": "ppt/slides/slide1.xml",
+    "with_columns": damage.with_columns,
+    "with_table": damage.with_table,
+}
 
 
 def file_of_text(case: Case) -> Iterable[Finding]:
@@ -108,6 +160,13 @@ def file_of_text(case: Case) -> Iterable[Finding]:
 def file_of_python(case: Case) -> Iterable[Finding]:
     """The example makes the bytes of a file, or verifies them itself; a drawing is a text."""
     return file_of_text(case) if case.form == "svg" else _file(case, case.python())
+
+
+def crashed_check(case: Case) -> Iterable[Finding]:
+    """A check of ours has a bug."""
+    path = case.folder / "deck.pptx"
+    path.write_bytes(damage.good("pptx"))
+    return check_file(path, "pptx", {"check_nothing": lambda _: iter([1 // 0])}).findings  # type: ignore[list-item]
 
 
 def _file(case: Case, value: Any) -> Iterable[Finding]:
@@ -135,6 +194,10 @@ def skill_file(case: Case) -> Iterable[Finding]:
 
 
 FRAMES: dict[str, Frame] = {
+    **dict.fromkeys(
+        ("Files: all formats", "ZIP archives", "Office documents", "PowerPoint", "Word", "Excel", "PDF"), file_of_python
+    ),
+    "Texts": file_of_text,
     "Documents": acceptance_file,
     "JSON": file_of_text,
     "Images": file_of_python,
@@ -142,7 +205,7 @@ FRAMES: dict[str, Frame] = {
 
 # Where no few lines can show it, the section says in words how it comes about, and one of these brings it about:
 # "code: bad" or "code: good".
-MAKERS: dict[str, Frame] = {}
+MAKERS: dict[str, Frame] = {"check-crashed: bad": crashed_check}
 
 
 def findings_of(chapter: str, case: Case) -> list[Finding]:
