@@ -23,11 +23,6 @@ UNWRITTEN = {
     "Plans: fields",
     "Plans: content",
     "Runtimes",
-    "Tool results",
-    "Runs",
-    "Templates",
-    "Extension trees",
-    "Skills",
     "Agents",
     "In the host",
     "Workflows",
@@ -36,8 +31,12 @@ UNWRITTEN = {
 # Codes that cannot come alone: what else the bad example yields.
 BESIDE: dict[str, set[str]] = {}
 
+# Copier leaves a folder open when it fails.
+_COPIER = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+UNCLEAN = {"template-does-not-render": [_COPIER]}
+
 CASES = [
-    pytest.param(chapter, section, example, id=f"{section.code}: {example.kind}")
+    pytest.param(chapter, section, example, id=f"{section.code}: {example.kind}", marks=UNCLEAN.get(section.code, []))
     for chapter in CHAPTERS
     if chapter.title not in UNWRITTEN
     for section in chapter.sections.values()

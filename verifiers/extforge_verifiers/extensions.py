@@ -87,6 +87,7 @@ class Tree:
 
     root: str
     name: str
+    real_root: str  # without symbolic links
     document: Document | None = None
     sources: dict[str, Source] = field(
         default_factory=dict
@@ -132,7 +133,7 @@ class Tree:
 def open_tree(path: str) -> Tree:
     """Read a tree: its file list, its manifest and the syntax of its modules."""
     root = os.path.abspath(path)
-    tree = Tree(root, os.path.basename(root))
+    tree = Tree(root, os.path.basename(root), os.path.realpath(root))
     for folder, folders, names in os.walk(root):
         folders[:] = sorted(f for f in folders if f not in _SKIPPED_FOLDERS)
         below = os.path.relpath(folder, root).replace(os.sep, "/")
@@ -156,9 +157,8 @@ def open_tree(path: str) -> Tree:
 
 
 def _escapes(tree: Tree, name: str) -> bool:
-    real_root = os.path.realpath(tree.root)
     real = os.path.realpath(tree.full(name))
-    return not real.startswith(os.path.join(real_root, ""))
+    return not real.startswith(os.path.join(tree.real_root, ""))
 
 
 def _read_module(tree: Tree, name: str) -> None:
