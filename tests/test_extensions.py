@@ -11,7 +11,7 @@ from support import Plans, design
 from trees import BROKEN, FILES, Broken, edited, write_tree
 
 from extforge_verifiers import Verdict, verify_extension
-from extforge_verifiers.subjects import is_extension
+from extforge_verifiers.subjects import find_subjects, is_extension
 
 
 def codes(root: Path) -> list[str]:
@@ -141,3 +141,23 @@ def test_what_a_module_imports_of_its_extension_must_be_there(
     found = verify_extension(str(write_tree(tmp_path, files))).findings
     assert [finding.code for finding in found] == codes_found
     assert [(finding.where.line, finding.failure_id) for finding in found] == [(1, "module_import_failed")] * len(found)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("tools/pipe.py", ["extension-unreadable"]),
+        ("skills/notes/SKILL.md", ["extension-unreadable"]),
+        ("manifest.json", ["extension-manifest-shadowed", "extension-manifest-missing"]),
+        ("requirements.txt", []),
+        ("notes.md", []),
+    ],
+)
+def test_a_pipe_in_a_tree_is_not_waited_for(tmp_path: Path, name: str, expected: list[str]) -> None:
+    root = write_tree(tmp_path)
+    (root / name).unlink(missing_ok=True)
+    os.mkfifo(root / name)
+    assert codes(root) == expected
+    os.mkfifo(tmp_path / "result.json")
+    assert "artifact" in {subject.kind for subject in find_subjects(str(tmp_path)).subjects}

@@ -9,12 +9,13 @@ Sources: openJiuwen 0.1.19 extension_loader.py, and 26 broken trees run against 
 from __future__ import annotations
 
 import ast
+import errno
 import os
 import posixpath
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from extforge_verifiers.documents import Document, read_document, read_text
 from extforge_verifiers.errors import DocumentError
@@ -112,6 +113,13 @@ class Tree:
         """Return a path of the tree as it is on disk."""
         return os.path.join(self.root, *path.split("/"))
 
+    def open(self, path: str) -> BinaryIO:
+        """Open a file of the tree; raise OSError also for a pipe or a device, which might never answer."""
+        full = self.full(path)
+        if os.path.exists(full) and not os.path.isfile(full):
+            raise OSError(errno.EINVAL, "not a regular file", full)
+        return open(full, "rb")
+
     def report(
         self,
         code: str,
@@ -166,7 +174,7 @@ def _read_module(tree: Tree, name: str) -> None:
         name.removesuffix(".py").replace("/", ".").removesuffix("__init__").rstrip(".")
     )
     try:
-        with open(tree.full(name), "rb") as stream:
+        with tree.open(name) as stream:
             tree.sources[name] = parse_source(stream.read(), tree.full(name), module)
     except SourceError as exc:
         tree.report(
@@ -194,7 +202,7 @@ def _read_manifest(tree: Tree) -> None:
             "extension-manifest-shadowed", words, JSON_MANIFEST, fix="keep one of them"
         )
     try:
-        with open(tree.full(name), "rb") as stream:
+        with tree.open(name) as stream:
             tree.document = read_document(stream.read(), tree.full(name))
     except DocumentError as exc:
         tree.findings += [_as(finding, "manifest_invalid") for finding in exc.findings]
@@ -498,7 +506,7 @@ def _check_skill_file(tree: Tree, name: str) -> None:
     full = tree.full(name)
     folder = posixpath.basename(posixpath.dirname(name)) or tree.name
     try:
-        with open(full, "rb") as stream:
+        with tree.open(name) as stream:
             data = stream.read()
         bom = data.startswith(b"\xef\xbb\xbf")
         text = read_text(data, full)
@@ -734,10 +742,8 @@ def _declared(tree: Tree) -> set[str]:
     names |= {name.split("/")[0].removesuffix(".py") for name in tree.files}
     if "requirements.txt" in tree.files:
         try:
-            with open(
-                tree.full("requirements.txt"), encoding="utf-8", errors="replace"
-            ) as stream:
-                lines = stream.read(1 << 20).splitlines()
+            with tree.open("requirements.txt") as stream:
+                lines = stream.read(1 << 20).decode("utf-8", "replace").splitlines()
         except OSError:
             return names
         for line in lines:
@@ -774,8 +780,8 @@ def _check_secrets(tree: Tree, name: str) -> None:
     if _escapes(tree, name):
         return
     try:
-        with open(tree.full(name), encoding="utf-8", errors="replace") as stream:
-            text = stream.read(1 << 20)
+        with tree.open(name) as stream:
+            text = stream.read(1 << 20).decode("utf-8", "replace")
     except OSError:
         return
     if secret := find_secret(text):
