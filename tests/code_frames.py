@@ -14,9 +14,11 @@ import struct
 import subprocess
 import zlib
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import damage
 import trees
@@ -333,7 +335,10 @@ def template(case: Case) -> Iterable[Finding]:
     found = templates.find_template(str(folder))
     if case.code not in RENDERED:  # rendering takes a second
         return templates._check_files(found)
-    return templates._check_example(found, found.examples[0], host=False).findings
+    with ExitStack() as stack:
+        if case.code != "template-not-deterministic":  # and once more in another process takes another
+            stack.enter_context(mock.patch.object(templates, "_check_same", return_value=()))
+        return templates._check_example(found, found.examples[0], host=False).findings
 
 
 FRAMES: dict[str, Frame] = {

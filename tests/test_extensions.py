@@ -89,6 +89,9 @@ def test_a_link_that_leads_out_is_found_and_not_followed(tmp_path: Path) -> None
     (tmp_path / "outside.py").write_text("x = (")
     (root / "tools/link.py").symlink_to(tmp_path / "outside.py")
     assert codes(root) == ["extension-path-escapes"]
+    (root / "skills/notes/data").symlink_to(tmp_path)
+    (root / "skills/notes/same").symlink_to(root / "tools")
+    assert codes(root) == ["extension-path-escapes"] * 2
 
 
 def test_hostile_source_is_a_finding_and_not_a_crash(tmp_path: Path) -> None:

@@ -142,30 +142,34 @@ def open_tree(path: str) -> Tree:
     """Read a tree: its file list, its manifest and the syntax of its modules."""
     root = os.path.abspath(path)
     tree = Tree(root, os.path.basename(root), os.path.realpath(root))
+    linked_folders: list[str] = []
     for folder, folders, names in os.walk(root):
         folders[:] = sorted(f for f in folders if f not in _SKIPPED_FOLDERS)
         below = os.path.relpath(folder, root).replace(os.sep, "/")
-        tree.files += [
-            name if below == "." else f"{below}/{name}" for name in sorted(names)
+        prefix = "" if below == "." else f"{below}/"
+        linked_folders += [
+            prefix + f for f in folders if os.path.islink(os.path.join(folder, f))
         ]
+        tree.files += [prefix + name for name in sorted(names)]
         if len(tree.files) > FILE_LIMIT:
             tree.report("extension-too-large", f"more than {FILE_LIMIT:,} files")
             break
-    for name in tree.files:
+    for name in (*linked_folders, *tree.files):
         if _escapes(tree, name):
-            tree.report(
-                "extension-path-escapes",
-                f"{name} is a link that leads out of the tree",
-                name,
-            )
-        elif name.endswith(".py"):
+            words = f"{name} is a link that leads out of the tree"
+            tree.report("extension-path-escapes", words, name)
+    for name in tree.files:
+        if name.endswith(".py") and not _escapes(tree, name):
             _read_module(tree, name)
     _read_manifest(tree)
     return tree
 
 
 def _escapes(tree: Tree, name: str) -> bool:
-    real = os.path.realpath(tree.full(name))
+    full = tree.full(name)
+    if not os.path.islink(full):
+        return False  # the walk follows no links, so its folders are none
+    real = os.path.realpath(full)
     return not real.startswith(os.path.join(tree.real_root, ""))
 
 
