@@ -294,7 +294,7 @@ TREE_NAMES = {
 
 def tree_of_python(case: Case) -> Iterable[Finding]:
     """The example makes the files in which a tree differs from the sound one."""
-    return verify_extension(str(_tree(case, case.python(**TREE_NAMES)))).findings
+    return _tree(case, case.python(**TREE_NAMES))
 
 
 def skill_of_tree(case: Case) -> Iterable[Finding]:
@@ -304,12 +304,12 @@ def skill_of_tree(case: Case) -> Iterable[Finding]:
         files = case.python(**TREE_NAMES)
     else:
         files = {"skills/notes/SKILL.md": text if case.example.language else front(text)}
-    tree = _tree(case, files)
+    return _tree(case, files)
+
+
+def _tree(case: Case, files: Files) -> Iterable[Finding]:
+    tree = lay_out(case.folder / trees.NAME, {**trees.FILES, **files})
     return [*verify_extension(str(tree)).findings, *check_skill_files(str(tree / "skills/notes"))]
-
-
-def _tree(case: Case, files: Files) -> Path:
-    return lay_out(case.folder / trees.NAME, {**trees.FILES, **files})
 
 
 TEMPLATE: Files = {

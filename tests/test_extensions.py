@@ -164,3 +164,11 @@ def test_a_pipe_in_a_tree_is_not_waited_for(tmp_path: Path, name: str, expected:
     assert codes(root) == expected
     os.mkfifo(tmp_path / "result.json")
     assert "artifact" in {subject.kind for subject in find_subjects(str(tmp_path)).subjects}
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(len(FILES), []), (len(FILES) - 1, ["extension-too-large"])])
+def test_no_extension_has_that_many_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, expected: list[str]
+) -> None:
+    monkeypatch.setattr("extforge_verifiers.extensions.FILE_LIMIT", limit)
+    assert [code for code in codes(write_tree(tmp_path)) if code == "extension-too-large"] == expected
