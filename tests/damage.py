@@ -442,6 +442,7 @@ CASES += [
     ("zip", "a member changed", lambda data: data.replace(bytes(range(100, 140)), bytes(40)), {"zip-member-crc"}),
     ("zip", "a member that climbs", added("../../evil.txt"), {"zip-member-path"}),
     ("zip", "a bomb", bomb, {"zip-bomb"}),
+    ("zip", "a name twice", lambda _: pack({"a.txt": b"1", "b.txt": b"2"}).replace(b"b.txt", b"a.txt"), {"zip-member-duplicate"}),
 ]  # fmt: skip
 
 # What only the deep tier sees.
@@ -485,7 +486,7 @@ DEEP_CASES: list[tuple[str, str, Damage, set[str]]] = [
     ("pdf", "a blank page", lambda _: blank_page(), {"pdf-page-blank"}),
     ("pdf", "a wrong startxref", lambda data: re.sub(rb"startxref\s+\d+", b"startxref\n7", data), {"pdf-repaired"}),
     ("pdf", "a root that is not there", lambda data: re.sub(rb"/Root \d+", b"/Root 9", data), {"pdf-unreadable"}),
-    ("pdf", "a page's content gone", lambda data: data.replace(b"8 0 obj", b"8 0 xxx"), {"pdf-object-lost", "pdf-page-blank", "pdf-repaired"}),
+    ("pdf", "a page's content gone", lambda data: data.replace(b"8 0 obj", b"8 0 xxx"), {"pdf-object-lost", "pdf-page-blank"}),
     ("png", "one colour", lambda _: one_colour(), {"image-one-colour"}),
     ("jpg", "a code table of zeros", lambda data: (at := data.index(b"\xff\xc4")) and data[: at + 5] + bytes(20) + data[at + 25 :], {"image-undecodable"}),
 ]  # fmt: skip

@@ -73,6 +73,7 @@ def test_scalars_are_read_as_json_types_and_nothing_else(text: str, value: objec
         pytest.param("a: !env HOME", [("document-tag", 1, 4)], id="a custom tag"),
         pytest.param("<<: {a: 1}", [("document-tag", 1, 1)], id="a merge key"),
         pytest.param("a: &x [*x]", [("document-alias-loop", 1, 4)], id="an alias loop"),
+        pytest.param("{a: 1, a: 2}", [("document-duplicate-key", 1, 8)], id="duplicate key in flow style"),
         pytest.param("a: b: c", [("document-syntax", 1, 5)], id="an unquoted colon"),
         pytest.param("[1, 2", [("document-syntax", 1, 6)], id="cut short"),
         pytest.param("? [a]\n: b", [("document-key", 1, 3)], id="a list as key"),

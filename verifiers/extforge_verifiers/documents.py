@@ -151,8 +151,10 @@ def parse_text(text: str, source: str) -> Document:
             raise
         try:
             return parse_yaml(text, source)  # YAML's flow style starts like JSON
-        except DocumentError:
-            raise as_json from None
+        except DocumentError as as_yaml:
+            if as_yaml.findings[0].code == "document-syntax":
+                raise as_json from None
+            raise  # it is YAML: what is wrong with it is not that it is no JSON
 
 
 class _Lines:

@@ -13,14 +13,18 @@ __all__ = ["explain"]
 @click.argument("code")
 @output_options
 def explain(code: str, form: str, as_json: bool) -> None:
-    """Print what a finding code means, and what to do about it."""
-    from extforge.explaining import explain_code
+    """Print what a finding code means, what to do about it, and what yields it and what does not."""
+    from dataclasses import asdict
+
+    from extforge.explaining import explain_code, find_section
 
     try:
-        text = explain_code(code)
+        chapter, section = find_section(code)
     except LookupError as exc:
         raise click.UsageError(str(exc.args[0])) from None
     if as_json or form == "json":
-        emit_json("explanation", {"code": code, "text": text.partition("\n\n")[2]})
+        value = {"code": code, "severity": section.severity, "meaning": section.meaning, "text": section.text}
+        examples = [asdict(example) for example in section.examples]
+        emit_json("explanation", {**value, "examples": examples, "about_examples": chapter.reading})
     else:
-        click.echo(text)
+        click.echo(explain_code(code))

@@ -83,7 +83,7 @@ def check_document(artifact: Artifact) -> Iterator[Finding]:
         lost = [words for words in repaired if any(sign in words for sign in _LOST)]
         for words in lost[:_MOST]:
             yield invalid("pdf-object-lost", f"lost beyond repair: {words}")
-        for words in [words for words in repaired if words not in lost][:_MOST]:
+        for words in [] if lost else repaired[:_MOST]:
             yield warning("pdf-repaired", f"repaired on opening: {words}")
 
 
