@@ -61,6 +61,7 @@ class Artifact:
     evidence: Evidence
     strength: int  # 3: the product of a verb; 2: named in title or suggestion; 1: named in the description
     named: bool  # by its own name, not by a word that suggests it
+    apart: bool = True  # from any rule about the names and places of files
 
 
 @cache
@@ -118,6 +119,7 @@ def artifacts_of(texts: Texts) -> list[Artifact]:
     read: list[str] = []
     for name, sentence in texts.sentences():
         for clause in clauses_of(sentence):
+            ruled = _is_ruled(clause)
             before: tuple[int, re.Match[str]] | None = None
             for form, match in mentions(clause):
                 role = _role(name, clause, form, match)
@@ -128,7 +130,7 @@ def artifacts_of(texts: Texts) -> list[Artifact]:
                 if role == 0:
                     read += [form]
                 elif role > 0 and (named or role == 3):
-                    found.append(Artifact(form, Evidence("format", match[0], name), role, named))
+                    found.append(Artifact(form, Evidence("format", match[0], name), role, named, not ruled))
     if any(artifact.named and artifact.strength > 1 for artifact in found):
         found = [artifact for artifact in found if artifact.named]
     strongest = max((artifact.strength for artifact in found), default=0)
@@ -138,6 +140,16 @@ def artifacts_of(texts: Texts) -> list[Artifact]:
         if keep and artifact.format not in best:
             best[artifact.format] = artifact
     return list(best.values())
+
+
+def _is_ruled(clause: str) -> bool:
+    """Say whether a clause states a rule about the names, types and places of files, or about writing them."""
+    said = {cue for cue in ("only", "prohibit", "must", "file-name", "file-place", "file-act") if matches(cue, clause)}
+    return (
+        bool(said & {"file-name", "file-place"})
+        and bool(said & {"only", "prohibit", "must"})
+        or ("file-act" in said and bool(said & {"only", "prohibit"}))
+    )
 
 
 def _role(name: str, clause: str, form: str, match: re.Match[str]) -> int:

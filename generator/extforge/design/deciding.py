@@ -61,16 +61,16 @@ def decide(gap: Gap) -> list[Decision]:
     """Return the designs of a gap: one, or a constraint and the capability that it was mixed with."""
     texts = Texts(gap)
     artifacts = artifacts_of(texts)
-    if (none := texts.find("no-code")) and not any(a.strength == 3 for a in artifacts):
+    written = any(a.strength == 3 for a in artifacts)
+    if (none := texts.find("no-code")) and not written:
         decision = Decision(skill=True)
         decision.because("skill", "yes", "it says that nothing has to run", none)
         return [_named_capability(decision)]
-    if keeper := _record_keeper(texts, artifacts):
-        return [keeper]
-    if not any(a.strength == 3 for a in artifacts) and (gate := _gate(texts)):
-        return [_named_capability(gate)]
+    for step in (_filtered_results, _record_keeper, _gate):
+        if decision := step(texts, written):
+            return [_named_capability(decision)]
     if rule := _constraint(texts):
-        products = [a for a in artifacts if a.strength == 3]
+        products = [a for a in artifacts if a.named and a.apart]
         if not products:
             return [rule]
         rule.because("designs", "two", "the gap mixes a rule with an ability", products[0].evidence)
@@ -81,13 +81,14 @@ def decide(gap: Gap) -> list[Decision]:
 
 
 def _named_capability(decision: Decision) -> Decision:
-    decision.because("kind", "capability", "no hard rule about what the agent itself may do")
+    if decision.kind == "capability":
+        decision.because("kind", "capability", "no hard rule about what the agent itself may do")
     return decision
 
 
 def _capability(texts: Texts, artifacts: list[Artifact]) -> Decision:
     topic = _is_topic(texts)
-    if rail := _rail(texts, artifacts):
+    if rail := _rail(texts, any(a.strength == 3 for a in artifacts)):
         return rail
     if artifacts and not topic:
         return _writer(texts, artifacts)
@@ -129,13 +130,30 @@ def _strong(texts: Texts) -> bool:
 # --------------------------------------------------------------------------- rails
 
 
-def _record_keeper(texts: Texts, artifacts: list[Artifact]) -> Decision | None:
+def _filtered_results(texts: Texts, written: bool) -> Decision | None:
+    """A rail that changes what a tool returned before the model reads it."""
+    results = texts.find("results", texts.stated) or texts.find("results")
+    if results is None or written:
+        return None
+    hard = texts.find("protect") or texts.find("prohibit", texts.stated)
+    change = hard or texts.find("shrink", texts.stated) or texts.find("shrink", (results.field,))
+    if change is None:
+        return None
+    decision = Decision("constraint" if hard else "capability", rail="result_filter")
+    if hard:
+        decision.because("kind", "constraint", "what tools return is not for the model as it is", hard)
+    decision.because(
+        "rail", "result_filter", "it changes what a tool returned before the model reads it", change, results
+    )
+    return decision
+
+
+def _record_keeper(texts: Texts, written: bool) -> Decision | None:
     """A rail that counts or records while the agent works, and the tool that reads it back."""
     period = texts.find("period")
     reminds = texts.find("remind") or texts.find("inject")
     if period and reminds:
         return _reminder(texts, period, reminds)
-    written = any(a.strength == 3 for a in artifacts)
     for does in ("audit", "budget"):
         counted, session = texts.find(does, texts.stated) or texts.find(does), texts.find("session")
         if not (counted and session and _about_calls(texts)):
@@ -147,7 +165,6 @@ def _record_keeper(texts: Texts, artifacts: list[Artifact]) -> Decision | None:
         decision.because("rail", does, "it records or counts while the agent works", counted, session)
         back = texts.find("read-back")
         decision.because("tool", "report", "what a rail accumulates must be read back by a tool", back)
-        decision.because("kind", "capability", "it records; it forbids nothing")
         return decision
     return _reminder(texts, period, None) if period else None
 
@@ -158,15 +175,14 @@ def _reminder(texts: Texts, period: Evidence, reminds: Evidence | None) -> Decis
     if (back := texts.find("read-back", texts.stated)) and texts.find("budget"):
         decision.tools = ["report"]
         decision.because("tool", "report", "what it counts is to be read back", back)
-    decision.because("kind", "capability", "it reminds; it forbids nothing")
     return decision
 
 
 _CALLS = re.compile(
-    r"\b(tool|model|api|llm|function) ?(calls?|usage|invocations?|budgets?)\b|\btools? (is|are|was|were) (used|called)|\bwhich tools?\b"
+    r"\b(tool|model|api|llm|function) ?(calls?|usage|invocations?|executions?|budgets?)\b|\btools? (is|are|was|were) (used|called)|\bwhich tools?\b"
     r"|\b(per|each|every|this|the|a) session|\bsessions?\b|\bconversations?\b|\btoken (usage|budget|limit|count|cost)|\btokens\b"
     r"|\bagent('s)? (did|does|actions?|activity)|\bactions? of the agent"
-    r"|工具调用|调用(过|了)?(什么|哪些)?工具|记录.{0,4}调用|智能体调用|会话|对话|调用次数|次工具|模型调用|每次调用|用了哪些工具|智能体(的)?(行为|操作)|\btoken",
+    r"|工具调用|调用(过|了)?(什么|哪些)?工具|记录.{0,4}调用|智能体调用|会话|对话|调用次数|次工具|模型调用|每次调用|用了哪些工具|(智能体|agent) ?(的)?\S{0,3}(行为|操作|步)|\btoken",
     re.IGNORECASE | re.ASCII,
 )
 
@@ -176,16 +192,12 @@ def _about_calls(texts: Texts) -> bool:
     return _CALLS.search(texts.whole) is not None
 
 
-def _rail(texts: Texts, artifacts: list[Artifact]) -> Decision | None:
-    """A rail that steps in without forbidding anything."""
+def _rail(texts: Texts, written: bool) -> Decision | None:
+    """A rail that steps in without a rule about something that it names."""
+    if written:
+        return None
     decision = Decision()
-    written = any(a.strength == 3 for a in artifacts)
-    if not written and (found := texts.together("shrink", "results")):
-        decision.rail = "result_filter"
-        decision.because("rail", "result_filter", "it changes what a tool returned before the model reads it", *found)
-        return decision
-    inject = texts.find("inject", texts.stated) or texts.find("inject")
-    if inject and not written:
+    if inject := texts.find("inject", texts.stated) or texts.find("inject"):
         if moving := texts.together("inject", "dynamic"):
             decision.rail = "custom"
             decision.because("rail", "custom", "the text to inject changes, so code must make it", *moving)
@@ -196,19 +208,26 @@ def _rail(texts: Texts, artifacts: list[Artifact]) -> Decision | None:
         if norms := texts.find("norms"):
             decision.skill = True
             decision.because("skill", "yes", "the rail injects rules of the field, which are a skill", norms)
-        return decision
-    if not written and (remind := texts.find("remind", texts.stated)) and texts.find("session"):
+    elif (remind := texts.find("remind", texts.stated)) and texts.find("session"):
         decision.rail = "reminder"
         decision.because("rail", "reminder", "it reminds while the agent works", remind)
         decision.doubts.append("no period is said; 5 model calls are assumed")
-        return decision
-    return None
+    elif (protect := texts.find("protect", texts.stated)) and not texts.find("knowledge", texts.stated):
+        decision.kind, decision.rail = "constraint", "output_guard"
+        decision.because("kind", "constraint", "something is to stay hidden", protect)
+        decision.because("rail", "output_guard", "what is hidden must not be said", protect)
+        decision.doubts.append("the gap does not say where it is to be hidden; what the agent says is assumed")
+    else:
+        return None
+    return decision
 
 
-def _gate(texts: Texts) -> Decision | None:
+def _gate(texts: Texts, written: bool) -> Decision | None:
     """A rail that holds claims of files against the files."""
     claim, verify = texts.find("claim"), texts.find("verify")
-    if not (claim and verify and re.search(r"\bfiles?\b|\bartifacts?\b|文件|产物", texts.whole, re.IGNORECASE)):
+    if written or not (
+        claim and verify and re.search(r"\bfiles?\b|\bartifacts?\b|文件|产物", texts.whole, re.IGNORECASE)
+    ):
         return None
     if texts.find("knowledge", texts.stated[:2]) and not texts.find("hook") and verify.field == "gap_description":
         return None  # guidance on how to check
@@ -220,12 +239,13 @@ def _gate(texts: Texts) -> Decision | None:
 # What a rule is about, what its rail does, and how hard the words must be: `must` is a rule about files, but a wish
 # about an answer.
 _RULES = (
-    ("guard", ("file-name", "file-place"), ("prohibit", "must")),
+    ("guard", ("file-name", "file-place"), ("prohibit", "only", "must")),
+    ("guard", ("file-type",), ("prohibit", "only")),
     ("guard", ("command",), ("prohibit",)),
     ("output_guard", ("answer",), ("prohibit", "protect")),
-    ("result_filter", ("results",), ("prohibit", "protect")),
     ("custom", ("model-input",), ("protect",)),
     ("guard", ("file-act",), ("prohibit",)),
+    ("output_guard", ("speech",), ("prohibit",)),
 )
 
 
@@ -233,11 +253,7 @@ def _constraint(texts: Texts) -> Decision | None:
     """A hard rule about what the agent may do: with files, with commands, or in what it says."""
     for does, objects, hard in _RULES:
         for fields in (texts.stated, ("gap_description",)):
-            pairs = [texts.together(word, thing, fields=fields) for thing in objects for word in hard]
-            if does == "result_filter":  # results are named in one place, and why they are a danger in another
-                pairs += [
-                    _both(texts.find(word), texts.find(thing, texts.stated)) for thing in objects for word in hard
-                ]
+            pairs = (texts.together(word, thing, fields=fields) for thing in objects for word in hard)
             found = next((pair for pair in pairs if pair and _acts(texts, pair)), None)
             if found is None:
                 continue
@@ -252,14 +268,12 @@ def _constraint(texts: Texts) -> Decision | None:
     return None
 
 
-def _both(*found: Evidence | None) -> list[Evidence] | None:
-    return [one for one in found if one] if all(found) else None
-
-
 def _acts(texts: Texts, found: list[Evidence]) -> bool:
     """Say whether the rule is about the agent's own acts: a folder alone may be a folder of anything."""
     acts = any(texts.find(cue) for cue in ("file-act", "hook", "answer", "command"))
-    return acts or found[1].cue in ("file-name", "answer", "results", "model-input")
+    return (
+        acts or found[1].cue in ("file-name", "file-type", "answer", "speech", "model-input") or "/" in found[1].words
+    )
 
 
 # --------------------------------------------------------------------------- tools

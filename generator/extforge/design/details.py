@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from extforge.design.artifacts import mentions
-from extforge.design.cues import matches
+from extforge.design.cues import NUMBER, matches, sentences_of
 from extforge.patterns import slow_reason, unsafe_reason
 from extforge_verifiers.formats import FORMATS
 
@@ -26,29 +25,19 @@ __all__ = [
     "required_keys",
 ]
 
-_NUMBERS = {
-    **dict(zip("one two three four five six seven eight nine ten".split(), range(1, 11), strict=True)),
+_NUMBERS = dict(zip("one two three four five six seven eight nine ten".split(), range(1, 11), strict=True)) | {
     **dict(zip("一二三四五六七八九十", range(1, 11), strict=True)),
-    "两": 2,
-    "other": 2,
-    "second": 2,
-    "third": 3,
-    "fifth": 5,
-    "tenth": 10,
-    "twenty": 20,
-    "二十": 20,
-    "三十": 30,
-    "五十": 50,
-    "十五": 15,
-}
-_NUMBER = r"(\d{1,6}|[一二两三四五六七八九十]{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|twenty|other|second|third|fifth|tenth)"
+    **dict(zip("other second third fourth fifth tenth twenty 两 十五 二十 三十 五十".split(), (2, 2, 3, 4, 5, 10, 20, 2, 15, 20, 30, 50), strict=True)),
+}  # fmt: skip
 _QUOTES = "\"'`“”‘’「」『』«»"
 _FLAGS = re.IGNORECASE | re.ASCII
+_AND = r"\s*(?:,|、|，|/|&|和|与|或者?|及|\band\b|\bor\b)\s*(?:(?:and|or) )?\s*"
 
 
 def number(text: str) -> int | None:
-    """Return the number of `20`, `five` or `五`."""
-    return int(text) if text.isascii() and text.isdigit() else _NUMBERS.get(text.lower())
+    """Return the number of `20`, `1,000`, `five` or `五`."""
+    digits = text.replace(",", "")
+    return int(digits) if digits.isascii() and digits.isdigit() else _NUMBERS.get(text.lower())
 
 
 def _first(patterns: tuple[str, ...], text: str) -> re.Match[str] | None:
@@ -57,42 +46,35 @@ def _first(patterns: tuple[str, ...], text: str) -> re.Match[str] | None:
 
 # --------------------------------------------------------------------------- rails that count
 
+_UNITS_OF = {
+    "calls": "calls?|times|requests|invocations|次",
+    "characters": "characters|chars|字符|字",
+    "seconds": "seconds|minutes|hours|秒|分钟|小时",
+}
+_FACTORS = (("minutes|分钟", 60), ("hours|小时", 3600))
+
 
 def period(text: str) -> dict[str, Any]:
     """Return `every` and `of` of a reminder, as far as they are said."""
-    found = _first(
-        (
-            rf"(?:every|each|per) {_NUMBER}(?:th|rd|nd)?[ a-z]{{0,12}} (?P<unit>(?:tool |model )?calls?|turns?|rounds?|steps?|iterations?|messages?|replies|exchanges)",
-            rf"每(?:隔)?\s*{_NUMBER}\s*个?(?P<unit>次工具|次模型|次|轮|步|回合|条消息|迭代)",
-        ),
-        text,
-    )
-    count = number(found[1]) if found else None
-    if found is None or not count:
-        return {}
-    unit = found["unit"].lower()
-    calls = (
-        "tool" in unit or "工具" in unit or (unit in ("calls", "call", "次") and re.search(r"tool|工具", text, _FLAGS))
-    )
-    return {"every": min(count, 10_000), "of": "tool_calls" if calls else "model_calls"}
+    for said in matches("period", text):
+        counts = [count for word in re.findall(NUMBER, said[0], _FLAGS) if (count := number(word))]
+        if counts:
+            calls = re.search(r"tool|工具", said[0], _FLAGS) or (
+                re.search(r"calls?\b|次", said[0], _FLAGS) and re.search(r"tool|工具", text, _FLAGS)
+            )
+            return {"every": min(counts[0], 10_000), "of": "tool_calls" if calls else "model_calls"}
+    return {}
 
 
 def budget(text: str) -> dict[str, Any]:
     """Return the limits of a budget that are said, and what happens beyond them."""
     said: dict[str, Any] = {}
-    over = r"(?:more than|over|exceed(?:s|ing)?|at most|up to|max(?:imum)?(?: of)?|limit(?:ed)? (?:to|of)|above|after|no more than)"
-    zh_over = r"(?:超过|超出|最多|至多|不超过|上限(?:为|是)?|达到|满|限(?:制)?(?:在|为)?)"
-    counts = {
-        "calls": (rf"{over} (\d[\d,]*) (?:[a-z]+ )?(?:calls|times|requests|invocations)", rf"{zh_over}\s*(\d+)\s*次"),
-        "characters": (rf"{over} (\d[\d,]*) characters", rf"{zh_over}\s*(\d+)\s*(?:个)?(?:字符|字)"),
-        "seconds": (rf"{over} (\d[\d,]*) (?:seconds|minutes|hours)", rf"{zh_over}\s*(\d+)\s*(?:秒|分钟|小时)"),
-    }
-    for key, patterns in counts.items():
-        if found := _first(patterns, text):
-            factor = (
-                60 if re.search("minutes|分钟", found[0], _FLAGS) else 3600 if re.search("hours|小时", found[0]) else 1
-            )
-            said[key] = max(1, min(int(found[1].replace(",", "")) * factor, 10**9))
+    for part in sentences_of(text):
+        for key, units in _UNITS_OF.items() if matches("limit", part) else ():
+            for found in re.finditer(rf"(\d[\d,]{{0,12}})\s*(?:个)?(?:[a-z]+ )?({units})(?![a-z])", part, _FLAGS):
+                if not re.search(r"(every|each|per|每(隔|调用)?)\s*$", part[: found.start()], _FLAGS):
+                    factor = next((times for words, times in _FACTORS if re.fullmatch(words, found[2], _FLAGS)), 1)
+                    said.setdefault(key, max(1, min((number(found[1]) or 1) * factor, 10**9)))
     if not said:
         return {}
     share = re.search(r"(\d{1,3})\s*(?:%|percent)", text)
@@ -108,15 +90,12 @@ def mentioned_words(text: str) -> list[str]:
     """Return the words of `when the user mentions X or Y`."""
     found = _first(
         (
-            r"(?:when(?:ever)?|if) (?:the |a )?(?:user|customer|message|question|conversation)s? (?:mentions?|asks? about|talks? about|says?|contains?) ([\w ,'-]{2,80}?)(?=[,.;:]|$|\bthe\b|\bthen\b)",
+            r"(?:when(?:ever)?|if) (?:the |an? )?(?:user|customer|message|question|conversation|someone|anyone|somebody)s? (?:mentions?|asks? about|talks? about|says?|contains?) (?:the |an? )?([\w ,'-]{2,80}?)(?=[,.;:]|$|\bthe\b|\bthen\b|\n)",
             r"(?:用户|消息|问题|客户)?(?:提到|提及|问到|涉及|出现)(?:了)?\s*([^，,。；;：:的时]{1,40})",
         ),
         text,
     )
-    if found is None:
-        return []
-    parts = re.split(r",|\bor\b|\band\b|、|或者|或|和|及", found[1])
-    words = [part.strip(f" {_QUOTES}") for part in parts]
+    words = [part.strip(f" {_QUOTES}") for part in re.split(_AND, found[1])] if found else []
     return [word for word in words if 0 < len(word) <= 40][:10]
 
 
@@ -132,15 +111,15 @@ _PART = (
 )
 _SUFFIX = (
     rf"以\s*{_PART}\s*(?:作为|为|作)?\s*(?:结尾|结束|后缀)",
-    rf"\b(?:end|ends|ending|finish|finishes) (?:with|in) (?:the |a )?(?:suffix |date )?{_PART}",
+    rf"\b(?:end|finish)(?:s|es|ing)? (?:with|in) (?:the |a )?(?:suffix |date )?{_PART}",
     rf"(?:后缀|结尾)(?:必须|统一|应|要)?(?:为|是|用|带)\s*{_PART}",
     rf"\bsuffix (?:of |is |must be )?{_PART}",
-    rf"{_PART} (?:version )?suffix",
+    rf"{_PART} (?:(?:version )?suffix|at the end)",
     rf"(?:带|带有|加上|加|包含)\s*{_PART}\s*(?:版本|的)?(?:后缀|结尾)",
 )
 _PREFIX = (
-    rf"以\s*{_PART}\s*(?:作为|为|作)?\s*(?:开头|前缀)",
-    rf"\b(?:start|starts|starting|begin|begins) with (?:the |a )?(?:prefix )?{_PART}",
+    rf"以\s*{_PART}\s*(?:作为|为|作)?\s*(?:开头|打头|前缀)",
+    rf"\b(?:start|begin)(?:s|ning|ing)? with (?:the |a )?(?:prefix )?{_PART}",
     rf"(?:前缀)(?:必须|统一)?(?:为|是|用)\s*{_PART}",
     rf"\bprefix (?:of |is |must be )?{_PART}",
 )
@@ -148,72 +127,79 @@ _STYLES = (
     (r"\b(?:all )?lower[ -]?case\b|小写", "[a-z0-9._-]+"),
     (r"\bkebab[ -]case\b", r"[a-z0-9-]+\.[a-z0-9]+"),
     (r"\bsnake[_ -]case\b|蛇形", r"[a-z0-9_]+\.[a-z0-9]+"),
-    (
-        r"\bno spaces\b|without spaces|\bspaces? in (?:the |any )?(?:file ?)?names?|(?:不能|不得|禁止)(?:有|含|包含|出现)?空格",
-        r"\S+",
-    ),
+    (r"\bno spaces\b|without spaces|\bspaces? in (?:the |any )?(?:file ?)?names?|(?:不能|不得|禁止)(?:有|含|包含|出现)?空格", r"\S+"),
     (r"\bascii(?:[ -]only)?\b|只能(?:用|使用)英文|不得(?:含|包含|使用)中文", "[ -~]+"),
-)
-_PATH = r"((?:[A-Za-z]:|~|\.{1,2})?/?[A-Za-z0-9_.\-]{1,60}(?:/[A-Za-z0-9_.\-]{1,60}){0,9})/?"
-_PLACES = (
-    rf"\b(?:in|into|inside|within|under|below|beneath|outside|outside of|to|from) (?:of )?(?:the |our |a )?[{_QUOTES}]?{_PATH}[{_QUOTES}]? (?:folder|directory|dir|tree)\b",
-    rf"\b(?:in|into|inside|within|under|below|outside|outside of|to) [{_QUOTES}]?((?:\.{{1,2}}|~)?/[A-Za-z0-9_./\-]+)",
-    rf"\b(?:in|into|inside|within|under|below|beneath|outside|outside of|to) [{_QUOTES}]?([A-Za-z0-9_.\-]{{1,60}}(?:/[A-Za-z0-9_.\-]{{1,60}}){{0,9}})/(?=[\s,.;{_QUOTES}]|$)",
-    rf"[{_QUOTES}]?{_PATH}[{_QUOTES}]?\s*(?:等)?\s*(?:目录|文件夹|路径|之外|以外|下)",
-    r"(?:写入|修改|删除|访问|改动|存到|存放在|在|到)\s*((?:\.{1,2}|~)?/[A-Za-z0-9_./\-]+)",
 )  # fmt: skip
-_PLACE_WORDS = frozenset("the a any this that workspace working project current its own folder directory agent".split())
+_PATH = r"(?:(?:[A-Za-z]:|~|\.{1,2})?/)?[A-Za-z0-9_.\-]{1,60}(?:/[A-Za-z0-9_.\-]{1,60}){0,9}"
+_PATHS = rf"[{_QUOTES}]?({_PATH}(?:{_AND}{_PATH}){{0,5}})/?[{_QUOTES}]?"
+_PLACES = (
+    rf"\b(?:in|into|inside|within|under|below|beneath|outside|of|to|from|the|an?|our|its) {_PATHS} (?:folder|director(?:y|ies)|dir|tree|share)s?\b",
+    rf"{_PATHS}\s*(?:等)?\s*(?:目录|文件夹|路径|之外|以外|[里下]面?|中)",
+    rf"\b(?:in|into|inside|within|under|below|beneath|outside|to) (?:of )?[{_QUOTES}]?([A-Za-z0-9_.\-]+(?:/[A-Za-z0-9_.\-]+)+)",
+    r"(?<![\w/:.~])((?:\.{1,2}|~)?/[A-Za-z0-9_.][A-Za-z0-9_./\-]*)",  # a path as such: /etc, ./out
+    r"(?<![\w/:.~])([A-Za-z0-9_.\-]+(?:/[A-Za-z0-9_.\-]+)*)/(?=[\s,.;。，；]|$)",  # reports/
+)
+_NO_PLACES = frozenset(
+    "the a an any this that these workspace working project current its own folder directory agent same single right wrong other"
+    " given specific one each every home root user new system correct target source allowed scratch temporary file files".split()
+)
+_TYPES = frozenset("txt jpg jpeg gif xml yaml zip exe sh bat doc xls ppt".split()) | set(FORMATS)
+# Programs that people do not want to be run; what stands with them is part of the rule: `git push --force`.
+_PROGRAMS = "curl|wget|rm|sudo|ssh|scp|nc|dd|chmod|chown|mkfs|shutdown|reboot|kill|git|docker|kubectl|pip|npm"
+_PROGRAM_CALL = re.compile(rf"(?<![\w.-])((?:{_PROGRAMS})(?: [a-z]+(?= -))?(?: --?[A-Za-z-]+)*)(?![\w-])", re.ASCII)
 
 
 def guard(text: str) -> dict[str, Any]:
     """Return the `require` and `forbid` of a guard, as far as the text states them."""
-    require: dict[str, Any] = {}
-    forbid: dict[str, Any] = {}
-    extensions = _extensions(text)
-    if extensions:
-        (forbid if _forbidden_types(text) else require)["extension"] = extensions
+    rules: dict[str, dict[str, Any]] = {"require": {}, "forbid": {}}
+    require, forbid = rules["require"], rules["forbid"]
+    if extensions := _extensions(text):
+        rules[_verb(text)]["extension"] = extensions
     suffix, prefix = _affix(_SUFFIX, text), _affix(_PREFIX, text)
-    if suffix.startswith(".") and re.fullmatch(r"\.[a-z0-9]{1,8}", suffix):
+    if re.fullmatch(r"\.[a-z0-9]{1,8}", suffix):
         require["extension"], suffix = [suffix], ""
-    holes = _with_holes(suffix), _with_holes(prefix)
-    if suffix and not prefix and holes[0] == re.escape(suffix):
+    if suffix and not prefix and _with_holes(suffix) == re.escape(suffix):
         require["stem_suffix"] = suffix
     elif suffix or prefix:
-        require["pattern"] = f"{holes[1]}.*{holes[0]}" + r"(\.[A-Za-z0-9]+)?"
+        require["pattern"] = f"{_with_holes(prefix)}.*{_with_holes(suffix)}" + r"(\.[A-Za-z0-9]+)?"
     if not require and not forbid and (style := next((s for p, s in _STYLES if re.search(p, text, _FLAGS)), "")):
         require["pattern"] = style
-    if folders := _folders(text):
-        outside = re.search(r"\boutside\b|之外|以外", text, _FLAGS)
-        only = re.search(
-            r"\b(only|must (be|live|lie|go|stay)|ha(s|ve) to|always)\b|只能|必须|仅限|只允许", text, _FLAGS
-        )
-        denied = matches("prohibit", text) and not outside and not only
-        (forbid if denied else require)["folder"] = folders
-    elif re.search(r"workspace|工作区|工作空间|working (directory|folder)|工作目录", text, _FLAGS):
+    said = [(part, folders) for part in sentences_of(text) if (folders := _folders(part))]
+    for part, folders in said[:1]:
+        outside = re.search(r"\boutside\b|\bout of (?!the\b)|之外|以外", part, _FLAGS)
+        rules["require" if outside else _verb(part, text)]["folder"] = folders
+    if not said and re.search(r"workspace|工作区|工作空间|working (directory|folder)|工作目录", text, _FLAGS):
         require["folder"] = ["."]
-    if re.search(r"\boverwrit|覆盖", text, _FLAGS) and matches("prohibit", text):
-        forbid["argument"] = {"overwrite": "true"}
-    if programs := _refused_programs(text):
-        forbid["argument"] = {"command": rf"(.*[\s;|&(/])?({'|'.join(programs)})([\s;|&)].*)?"}
-    rules = {"require": require, "forbid": forbid}
-    found = {name: rule for name, rule in rules.items() if rule}
-    patterns = [rule["pattern"] for rule in found.values() if "pattern" in rule]
-    return {} if any(unsafe_reason(pattern) for pattern in patterns) else found
+    if matches("prohibit", text):
+        if re.search(r"\boverwrit|覆盖", text, _FLAGS):
+            forbid["argument"] = {"overwrite": "true"}
+        if programs := list(dict.fromkeys(found[1] for found in _PROGRAM_CALL.finditer(text)))[:10]:
+            calls = "|".join(r"\s{1,9}".join(map(re.escape, call.split())) for call in programs)
+            forbid["argument"] = {"command": rf"(.*[\s;|&(/])?({calls})([\s;|&)].*)?"}
+    patterns = [rule["pattern"] for rule in rules.values() if "pattern" in rule]
+    return {} if any(map(unsafe_reason, patterns)) else {name: rule for name, rule in rules.items() if rule}
+
+
+def _verb(*texts: str) -> str:
+    """Say whether what a rule names is what it wants or what it refuses, by the first text that tells."""
+    for text in texts:
+        if matches("only", text) or matches("must", text):
+            return "require"
+        if matches("prohibit", text):
+            return "forbid"
+    return "require"
 
 
 def _affix(patterns: tuple[str, ...], text: str) -> str:
     """Return how a name is to end or start, as the text writes it."""
     for pattern in patterns:
         for found in re.finditer(pattern, text, _FLAGS):
-            part = found[1].rstrip(".,") if not found[1].startswith(".") else found[1].rstrip(".")
+            part = found[1].rstrip(".,")
             telling = re.search(r"[_.\-0-9]|[A-Z]{2}", part)  # `end with numbers` is prose, `end with _v1` is not
-            if part and (telling or (found[0].count(part) and _is_quoted(found[0], part))) and len(part) <= 64:
+            quoted = any(f"{quote}{part}" in found[0] for quote in _QUOTES)
+            if part and (telling or quoted) and len(part) <= 64:
                 return part
     return ""
-
-
-def _is_quoted(text: str, part: str) -> bool:
-    return any(f"{quote}{part}" in text for quote in _QUOTES)
 
 
 def _with_holes(part: str) -> str:
@@ -225,88 +211,34 @@ def _with_holes(part: str) -> str:
 
 
 def _extensions(text: str) -> list[str]:
-    """Return the file types that a rule names: those near a word for a file's type."""
-    if not re.search(
-        r"\bextensions?\b|\bsuffix|\bfile types?\b|\bends? in \.|扩展名|后缀|文件类型|\bonly\b.{0,40}\bfiles?\b|\.(exe|sh|bat)\b",
-        text,
-        _FLAGS,
-    ):
-        return []
-    dotted = [found[0].lower() for found in re.finditer(r"(?<![\w/])\.[a-z][a-z0-9]{0,7}\b(?![/(])", text, _FLAGS)]
-    near = [
-        f".{form}"
-        for form, match in mentions(text)
-        if re.match(r"\W{0,2}(后缀|扩展名|extension|suffix)", text[match.end() :])
-    ]
-    return list(dict.fromkeys([*dotted, *near]))[:10]
-
-
-def _forbidden_types(text: str) -> bool:
-    positive = re.search(r"\bonly\b|只允许|只能|统一|必须|仅", text, _FLAGS)
-    return bool(matches("prohibit", text)) and not positive
+    """Return the file types that a rule names: endings with a dot, and bare ones where a rule is about file types."""
+    found: list[str] = []
+    for part in sentences_of(text):
+        if matches("only", part) or matches("prohibit", part) or matches("file-name", part):
+            found += [dot[0].lower() for dot in re.finditer(r"(?<![\w/])\.[a-z][a-z0-9]{0,7}\b(?![/(])", part, _FLAGS)]
+            if matches("file-type", text) and (
+                matches("only", part) or matches("prohibit", part) or matches("file-type", part)
+            ):
+                words = re.findall(r"(?<![\w/.-])[A-Za-z]{2,5}(?![\w/-])", part)
+                found += [f".{word.lower()}" for word in words if word.lower() in _TYPES]
+    return list(dict.fromkeys(found))[:10]
 
 
 def _folders(text: str) -> list[str]:
-    found: list[str] = []
-    for pattern in _PLACES:
-        for match in re.finditer(pattern, text, _FLAGS):
-            path = match[1].rstrip("/.") or match[1]
-            path = path.removeprefix("./")
-            if (
-                path.lower() not in _PLACE_WORDS
-                and not path.lower().endswith((".py", ".md", ".yaml"))
-                and len(path) <= 200
-            ):
-                found.append(path)
-        if found:
-            tail = re.search(
-                rf"{re.escape(found[-1])}/?\s*(?:和|与|或|及|、|,| and | or )\s*{_PATH}\s*(?:目录|文件夹|folders?|directories)",
-                text,
-                _FLAGS,
-            )
-            head = re.search(
-                rf"((?:\.{{1,2}}|~)?/[A-Za-z0-9_./\-]+)\s*(?:和|与|或|及|、|, | and | or )\s*{re.escape(found[0])}",
-                text,
-                _FLAGS,
-            )
-            found = [*([head[1]] if head else []), *found, *([tail[1]] if tail else [])]
-            return list(dict.fromkeys(found))[:10]
-    return []
-
-
-def _refused_programs(text: str) -> list[str]:
-    """Return the programs of `block curl and wget`."""
-    found = re.search(
-        r"(?:block|forbid|ban|never run|refuse|disallow|do not run|禁止(?:执行|运行|使用|调用)?|拦截|不得(?:执行|运行|使用))\s*(?:the )?(?:commands? |命令\s*)?"
-        r"((?:[a-z][a-z0-9-]{1,19})(?:\s*(?:,|、|和|或|and|or)\s*(?:[a-z][a-z0-9-]{1,19}))*)",
-        text,
-        _FLAGS,
-    )
-    if found is None:
-        return []
-    known = {
-        "curl",
-        "wget",
-        "rm",
-        "sudo",
-        "ssh",
-        "scp",
-        "nc",
-        "dd",
-        "chmod",
-        "chown",
-        "mkfs",
-        "shutdown",
-        "reboot",
-        "kill",
-        "git",
-        "docker",
-        "kubectl",
-        "pip",
-        "npm",
-    }
-    words = re.split(r"\s*(?:,|、|和|或|\band\b|\bor\b)\s*", found[1])
-    return [word for word in words if word in known]
+    found = [
+        (match.start(1), path.strip(_QUOTES).removeprefix("./").rstrip("/.") or path)
+        for pattern in _PLACES
+        for match in re.finditer(pattern, text, _FLAGS)
+        for path in re.split(
+            rf"(?<=\S){_AND}(?=\S)" if not match[1].startswith("/") else r"\s*(?:,|、|和|与|或|及|and|or)\s*", match[1]
+        )
+    ]
+    kept = [
+        p
+        for _, p in sorted(found)
+        if p.lower() not in _NO_PLACES and len(p) <= 200 and not re.search(r"\.(py|md|yaml)$", p)
+    ]
+    return list(dict.fromkeys(kept))[:10]
 
 
 # --------------------------------------------------------------------------- tools
@@ -349,7 +281,7 @@ _UNITS = {
 
 def minimum(text: str, form: str) -> dict[str, int]:
     """Return the smallest counts that are said of a file of this format."""
-    least = rf"(?:at least|a minimum of|minimum|no fewer than|not less than|>=|≥|至少|不少于|最少|不低于)\s*(?:有|包含|含|要有)?\s*{_NUMBER}\s*"
+    least = rf"(?:at least|a minimum of|minimum|no fewer than|not less than|>=|≥|至少|不少于|最少|不低于)\s*(?:有|包含|含|要有)?\s*({NUMBER})\s*"
     found: dict[str, int] = {}
     for fact in FORMATS[form].counts:
         for unit in _UNITS.get(fact, ()):
