@@ -34,7 +34,7 @@ _NAMES = frozenset(
     " 幻灯片 演示文稿 矢量图 电子表格".split()
 ) | {*_LIBRARIES, "comma-separated", "comma separated", *_MORE_WORDS["docx"]}
 _JOINED = re.compile(
-    r"\s*(?:\(\S{1,8}\)\s*)?(?:,|/|&|、|或者?|和|及|与|\bor\b|\band\b|\bas well as\b|\+)\s*(?:an?|the|as|in|to)?\s*\.?",
+    r"\s*(?:\(\S{1,8}\)\s*)?(?:,|/|&|、|或者?|和|及|与|\bor\b|\band\b|\bas well as\b|\+)\s*(?:an?|the|as|in|to|and|or)?\s*\.?",
     re.IGNORECASE,
 )
 _CONVERTED = re.compile(r"转(成|换|为)|变成|做成|导出为|\b(in)?to\b", re.IGNORECASE)
@@ -118,19 +118,24 @@ def artifacts_of(texts: Texts) -> list[Artifact]:
     found: list[Artifact] = []
     read: list[str] = []
     for name, sentence in texts.sentences():
+        if name == "gap_description" and matches("today", sentence) and not matches("prohibit", sentence):
+            continue  # what there is already
+        before, since = 0, ""  # the role of the mention before, and the text since then
         for clause in clauses_of(sentence):
-            ruled = _is_ruled(clause)
-            before: tuple[int, re.Match[str]] | None = None
+            ruled, end = _is_ruled(clause), 0
             for form, match in mentions(clause):
                 role = _role(name, clause, form, match)
-                if before is not None and _joined(clause, before[1], match):
-                    role = before[0]
-                before = role, match
+                if _JOINED.fullmatch(since + clause[end : match.start()]):
+                    role = before
+                elif role == 3 and name not in texts.stated:
+                    role = 2  # what happens today, or why; the wish stands elsewhere
+                before, since, end = role, "", match.end()
                 named = is_name(match[0])
                 if role == 0:
                     read += [form]
                 elif role > 0 and (named or role == 3):
                     found.append(Artifact(form, Evidence("format", match[0], name), role, named, not ruled))
+            since += clause[end:] + ","
     if any(artifact.named and artifact.strength > 1 for artifact in found):
         found = [artifact for artifact in found if artifact.named]
     strongest = max((artifact.strength for artifact in found), default=0)
@@ -145,10 +150,8 @@ def artifacts_of(texts: Texts) -> list[Artifact]:
 def _is_ruled(clause: str) -> bool:
     """Say whether a clause states a rule about the names, types and places of files, or about writing them."""
     said = {cue for cue in ("only", "prohibit", "must", "file-name", "file-place", "file-act") if matches(cue, clause)}
-    return (
-        bool(said & {"file-name", "file-place"})
-        and bool(said & {"only", "prohibit", "must"})
-        or ("file-act" in said and bool(said & {"only", "prohibit"}))
+    return (bool(said & {"file-name", "file-place"}) and bool(said & {"only", "prohibit", "must"})) or (
+        "file-act" in said and bool(said & {"only", "prohibit"})
     )
 
 

@@ -61,7 +61,7 @@ CUES: dict[str, str] = {
     "file-type": r"(file )?extensions?|file ?types?|\.[a-z][a-z0-9]{1,4}(?![(/.\w])|后缀|扩展名|(文件)?类型",
     "file-place": r"folders?|director(y|ies)|workspaces?|outside( of)?|paths?|sandbox~|project files|filesystem|(\.{0,2}|~)/[a-z][\w./-]*|[\w.-]+/(?=[\s,.;]|$)"
     r"|目录|文件夹|工作区|工作空间|路径|之外|以外",
-    "file-act": r"write~|written|save~|delete~|deletions?|overwrite~|overwritten|remove~|move~|modify~|edit~|change~|touch~|store~|download~|upload~|create~"
+    "file-act": r"write~|written|save~|delete~|deletions?|overwrite~|overwritten|remove~|move~|modify~|edit~|change~|touch~|store~|download~|upload~|create~|(write|edit|create|delete)_\w+|file (tools?|access|operations?)"
     r"|写入|写到|放到|存到|输出到|写文件|写出|建文件|保存|删除|覆盖|修改|移动|落盘|存放|下载|上传|改动",
     "command": r"shell|commands?|bash|curl|wget|rm|sudo|scripts?|tool calls?|命令|脚本|终端|工具调用|调用工具",
     "answer": r"answers?|repl(y|ies)|responses?|chat|model outputs?|output of the model|outputs? to (the )?users?|final text|messages? to users?"
@@ -123,8 +123,9 @@ CUES: dict[str, str] = {
     r"|发送|推送|通知|获取|抓取|爬取|查询|检索|搜索|翻译|换算|计算|预订|预约|同步|提取|解析|识别|上传|下载|转写|合并|拆分|部署",
     # ----- which side of the work a format is on
     "lack": r"(only|just|merely) (answers?|gets?|gives?|returns?|prints?|replies|receives?|sees?|exports?|supports?|generates?|produces?)"
-    r"|(can|could|will) only|instead of|rather than|not just|no longer|(currently|at the moment|so far|today)(?!.*\b(no|not|cannot)\b)"
-    r"|只(返回|能给|给|有|会|输出|能看到|拿到)|仅(返回|有|给出)|而不是|而非|不再|目前(?!.*(不|没|无))",
+    r"|(can|could|will) only|instead of|rather than|not just|no longer"
+    r"|只(返回|能给|给|有|会|输出|能看到|拿到)|仅(返回|有|给出)|而不是|而非|不再",
+    "today": r"currently|at the moment|at present|so far|today|目前|现在|现状",
     "intake": r"from|read~|parse~|import~|gets?|given|receive~|upload~|extract~( text)?( from)?|ingest~|convert~|turn~|transcribe~"
     r"|从|读取|解析|导入|上传|收到|根据|基于|把|将|提取|识别",
     "dynamic": r"(current|today'?s|present) (date|time)|now|当前(日期|时间)|今天的日期|实时",

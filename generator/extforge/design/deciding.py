@@ -67,7 +67,7 @@ def decide(gap: Gap) -> list[Decision]:
         decision.because("skill", "yes", "it says that nothing has to run", none)
         return [_named_capability(decision)]
     for step in (_filtered_results, _record_keeper, _gate):
-        if decision := step(texts, written):
+        if decision := step(texts, written=written):
             return [_named_capability(decision)]
     if rule := _constraint(texts):
         products = [a for a in artifacts if a.named and a.apart]
@@ -88,7 +88,7 @@ def _named_capability(decision: Decision) -> Decision:
 
 def _capability(texts: Texts, artifacts: list[Artifact]) -> Decision:
     topic = _is_topic(texts)
-    if rail := _rail(texts, any(a.strength == 3 for a in artifacts)):
+    if rail := _rail(texts, written=any(a.strength == 3 for a in artifacts)):
         return rail
     if artifacts and not topic:
         return _writer(texts, artifacts)
@@ -130,13 +130,13 @@ def _strong(texts: Texts) -> bool:
 # --------------------------------------------------------------------------- rails
 
 
-def _filtered_results(texts: Texts, written: bool) -> Decision | None:
+def _filtered_results(texts: Texts, *, written: bool) -> Decision | None:
     """A rail that changes what a tool returned before the model reads it."""
     results = texts.find("results", texts.stated) or texts.find("results")
     if results is None or written:
         return None
     hard = texts.find("protect") or texts.find("prohibit", texts.stated)
-    change = hard or texts.find("shrink", texts.stated) or texts.find("shrink", (results.field,))
+    change = hard or texts.find("shrink", texts.stated) or texts.find("shrink")
     if change is None:
         return None
     decision = Decision("constraint" if hard else "capability", rail="result_filter")
@@ -148,7 +148,7 @@ def _filtered_results(texts: Texts, written: bool) -> Decision | None:
     return decision
 
 
-def _record_keeper(texts: Texts, written: bool) -> Decision | None:
+def _record_keeper(texts: Texts, *, written: bool) -> Decision | None:
     """A rail that counts or records while the agent works, and the tool that reads it back."""
     period = texts.find("period")
     reminds = texts.find("remind") or texts.find("inject")
@@ -192,7 +192,7 @@ def _about_calls(texts: Texts) -> bool:
     return _CALLS.search(texts.whole) is not None
 
 
-def _rail(texts: Texts, written: bool) -> Decision | None:
+def _rail(texts: Texts, *, written: bool) -> Decision | None:
     """A rail that steps in without a rule about something that it names."""
     if written:
         return None
@@ -212,7 +212,9 @@ def _rail(texts: Texts, written: bool) -> Decision | None:
         decision.rail = "reminder"
         decision.because("rail", "reminder", "it reminds while the agent works", remind)
         decision.doubts.append("no period is said; 5 model calls are assumed")
-    elif (protect := texts.find("protect", texts.stated)) and not texts.find("knowledge", texts.stated):
+    elif (protect := texts.find("protect", texts.stated) or _first(texts.together("protect", "shrink"))) and not (
+        texts.find("knowledge", texts.stated)
+    ):
         decision.kind, decision.rail = "constraint", "output_guard"
         decision.because("kind", "constraint", "something is to stay hidden", protect)
         decision.because("rail", "output_guard", "what is hidden must not be said", protect)
@@ -222,7 +224,11 @@ def _rail(texts: Texts, written: bool) -> Decision | None:
     return decision
 
 
-def _gate(texts: Texts, written: bool) -> Decision | None:
+def _first(found: list[Evidence] | None) -> Evidence | None:
+    return found[0] if found else None
+
+
+def _gate(texts: Texts, *, written: bool) -> Decision | None:
     """A rail that holds claims of files against the files."""
     claim, verify = texts.find("claim"), texts.find("verify")
     if written or not (

@@ -31,7 +31,7 @@ _NUMBERS = dict(zip("one two three four five six seven eight nine ten".split(), 
 }  # fmt: skip
 _QUOTES = "\"'`“”‘’「」『』«»"
 _FLAGS = re.IGNORECASE | re.ASCII
-_AND = r"\s*(?:,|、|，|/|&|和|与|或者?|及|\band\b|\bor\b)\s*(?:(?:and|or) )?\s*"
+_AND = r"\s*(?:,|、|，|和|与|或者?|及|\band\b|\bor\b)\s*(?:(?:and|or) )?"
 
 
 def number(text: str) -> int | None:
@@ -132,16 +132,19 @@ _STYLES = (
 )  # fmt: skip
 _PATH = r"(?:(?:[A-Za-z]:|~|\.{1,2})?/)?[A-Za-z0-9_.\-]{1,60}(?:/[A-Za-z0-9_.\-]{1,60}){0,9}"
 _PATHS = rf"[{_QUOTES}]?({_PATH}(?:{_AND}{_PATH}){{0,5}})/?[{_QUOTES}]?"
+_NESTED = r"[A-Za-z0-9_.\-]+(?:/[A-Za-z0-9_.\-]+)+"
 _PLACES = (
     rf"\b(?:in|into|inside|within|under|below|beneath|outside|of|to|from|the|an?|our|its) {_PATHS} (?:folder|director(?:y|ies)|dir|tree|share)s?\b",
     rf"{_PATHS}\s*(?:等)?\s*(?:目录|文件夹|路径|之外|以外|[里下]面?|中)",
-    rf"\b(?:in|into|inside|within|under|below|beneath|outside|to) (?:of )?[{_QUOTES}]?([A-Za-z0-9_.\-]+(?:/[A-Za-z0-9_.\-]+)+)",
+    rf"\b(?:in|into|inside|within|under|below|beneath|outside|to) (?:of )?[{_QUOTES}]?({_NESTED}(?:{_AND}{_NESTED}){{0,5}})",
     r"(?<![\w/:.~])((?:\.{1,2}|~)?/[A-Za-z0-9_.][A-Za-z0-9_./\-]*)",  # a path as such: /etc, ./out
     r"(?<![\w/:.~])([A-Za-z0-9_.\-]+(?:/[A-Za-z0-9_.\-]+)*)/(?=[\s,.;。，；]|$)",  # reports/
 )
-_NO_PLACES = frozenset(
-    "the a an any this that these workspace working project current its own folder directory agent same single right wrong other"
-    " given specific one each every home root user new system correct target source allowed scratch temporary file files".split()
+_NO_PLACE = re.compile(
+    r"the|an?|any|this|that|these|workspace|working|project|current|its|own|folder|directory|agent|same|single|right|wrong|other"
+    r"|given|specific|one|each|every|home|root|users?|new|system|correct|target|source|allowed|scratch|temporary|files?"
+    r"|.*\.(py|md|yaml)|.{201,}",
+    re.IGNORECASE,
 )
 _TYPES = frozenset("txt jpg jpeg gif xml yaml zip exe sh bat doc xls ppt".split()) | set(FORMATS)
 # Programs that people do not want to be run; what stands with them is part of the rule: `git push --force`.
@@ -225,45 +228,38 @@ def _extensions(text: str) -> list[str]:
 
 
 def _folders(text: str) -> list[str]:
-    found = [
-        (match.start(1), path.strip(_QUOTES).removeprefix("./").rstrip("/.") or path)
+    found = {
+        path.strip(_QUOTES).removeprefix("./").rstrip("/.") or path: match.start()
         for pattern in _PLACES
         for match in re.finditer(pattern, text, _FLAGS)
-        for path in re.split(
-            rf"(?<=\S){_AND}(?=\S)" if not match[1].startswith("/") else r"\s*(?:,|、|和|与|或|及|and|or)\s*", match[1]
-        )
-    ]
-    kept = [
-        p
-        for _, p in sorted(found)
-        if p.lower() not in _NO_PLACES and len(p) <= 200 and not re.search(r"\.(py|md|yaml)$", p)
-    ]
-    return list(dict.fromkeys(kept))[:10]
+        for path in re.split(_AND, match[1])
+    }
+    kept = [path for path in sorted(found, key=lambda path: found[path]) if not _NO_PLACE.fullmatch(path)]
+    return kept[:10]
 
 
 # --------------------------------------------------------------------------- tools
 
 _KEY = r"[A-Za-z_][A-Za-z0-9_.\-]{0,63}"
-_KEYS = rf"{_KEY}(?:\s*(?:,|、|，|和|与|及|and|&)\s*(?:and )?{_KEY})*"
+_ANY_KEY = r"[A-Za-z_\u3400-\u9fff][A-Za-z0-9_.\-\u3400-\u9fff]{0,63}?"
+_AND_KEY = r"\s*(?:,|、|，|和|与|及|&|\band\b)\s*(?:and )?"
 
 
 def required_keys(text: str) -> list[str]:
     """Return the keys that a JSON (or the columns that a CSV) must have."""
+    keys, named = (rf"({key}(?:{_AND_KEY}{key})*)" for key in (_KEY, _ANY_KEY))
     found = _first(
         (
-            rf"\b(?:keys?|fields?|columns?|properties)(?: named| called|:| are)? ({_KEYS})",
-            rf"\b(?:must|has to|have to|should|shall) (?:contain|include|have)(?: the)?(?: keys?| fields?| columns?)? ({_KEYS})(?=[\s.,;]|$)",
-            rf"(?:包含|包括|含有|含|具有|要有)\s*({_KEYS})\s*(?:等)?\s*(?:字段|键|列|属性)",
-            rf"(?:字段|键|列)(?:为|是|包括|包含|：|:)\s*({_KEYS})",
+            rf"\b(?:keys?|fields?|columns?|properties)(?: named| called|:| are)? {keys}",
+            rf"\b(?:must|has to|have to|should|shall) (?:contain|include|have)(?: the)?(?: keys?| fields?| columns?)? {keys}(?=[\s.,;]|$)",
+            rf"(?:包含|包括|含有|含|具有|必?须?有)\s*{keys}(?=\s*(?:等|两个|三个|[一二三四五六]个)*\s*(?:字段|键|列|属性|[，。；,;\n]|$))",
+            rf"(?:字段|键|列(?:名)?)(?:依次)?(?:为|是|有|包括|包含|：|:)\s*{named}(?=[。；;\n]|$)",
         ),
         text,
     )
-    if found is None:
-        return []
-    words = re.split(r"\s*(?:,|、|，|和|与|及|\band\b|&)\s*(?:and )?", found[1])
+    keys_found = [word.strip(".-") for word in re.split(_AND_KEY, found[1]) if word] if found else []
     stop = {"the", "a", "an", "at", "all", "of", "least", "only", "with", "for", "that"}
-    keys = [word.strip(".-") for word in words if word]
-    return [] if set(keys) & stop or len(keys) > 50 else list(dict.fromkeys(keys))
+    return [] if set(keys_found) & stop or len(keys_found) > 50 else list(dict.fromkeys(keys_found))
 
 
 _UNITS = {
