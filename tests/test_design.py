@@ -351,7 +351,7 @@ def test_community_skills_are_matched_across_languages_once_with_score_and_reaso
 
 WORDS = (
     "生成 导出 PPT pptx Word 文件名 必须 以 _v1 结尾 禁止 回答 手机号 每5轮 提醒 审计 工具调用 预算 会话 API HTTP 接口 SQL 数据库 wrap git"
-    " CLI guide 规范 export PDF JSON keys name, version never overwrite folder outside ../../etc /etc {{ x }} {% raw %} \"\"\" ''' ` $(rm -rf)"
+    " CLI run bash commands guide 规范 export PDF JSON keys name, version never overwrite folder outside ../../etc /etc {{ x }} {% raw %} \"\"\" ''' ` $(rm -rf)"
     " : - # | > & * ! % @ \\ \n \r \t \x00 \x1b \u2028 \ufeff 😀 class import con nul 3d a b".split(" ")
 )
 TEXT = st.lists(st.sampled_from(WORDS) | st.text(max_size=12), max_size=14).map(" ".join)

@@ -122,8 +122,9 @@ def artifacts_of(texts: Texts) -> list[Artifact]:
             continue  # what there is already
         before, since = 0, ""  # the role of the mention before, and the text since then
         for clause in clauses_of(sentence):
-            ruled, end = _is_ruled(clause), 0
+            end = 0
             for form, match in mentions(clause):
+                ruled = _is_ruled(sentence if clause[: match.start()].endswith(".") else clause)
                 role = _role(name, clause, form, match)
                 if _JOINED.fullmatch(since + clause[end : match.start()]):
                     role = before

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from extforge.design import details
-from extforge.design.cues import LONGEST_TEXT
+from extforge.design.cues import LONGEST_TEXT, matches
 from extforge.naming import pascal_case
 
 if TYPE_CHECKING:
@@ -243,6 +243,8 @@ def _budget(part: Part) -> Spec:
         part.state("limit", ", ".join(f"{key} {value}" for key, value in said.items()))
         return {"budget": said}
     part.state("limit", "1000000 calls", "no limit is said; it counts, and its limit is out of reach")
+    if matches("limit", part.text):
+        part.decision.doubts.append("a limit is spoken of, but no number of calls, characters or seconds; put yours in")
     return {"budget": {"calls": 1_000_000}}
 
 

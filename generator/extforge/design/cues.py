@@ -30,18 +30,19 @@ CUES: dict[str, str] = {
     "no-code": r"no code|without (any )?code|nothing to (run|execute)|no execution|no tool (is )?needed|code[- ]free"
     r"|(无需|不需要|不用|无须)(写|编写|执行|运行)?(任何)?代码|(无需|不需要|不用)(执行|运行)",
     "knowledge": r"guide~|guidance|guidelines?|best practices?|conventions?|etiquette|playbooks?|runbooks?|procedures?|rules|glossary"
-    r"|terminology|checklists?|decision (framework|tree|matrix|help)|handbooks?|know[- ]?how|knowledge( base)?|tips|instructions|pitfalls"
+    r"|terminology|checklists?|decision (framework|tree|matrix|help)|handbooks?|know[- ]?how|knowledge( base)?|tips|instructions|pitfalls|pros and cons|trade-?offs?"
     r"|(when|how|where|whether|what|which [a-z]+) to|choosing|vs\.?|norms|policy|policies|principles|methodology|method for|advice"
     r"|standards?|skills?|taxonomy|workflow|lessons|cheat ?sheets?|criteria|examples?|samples?"
     r"|规范|指南|指引|约定|规则|流程(?!图)|步骤|示例|样例|案例|最佳实践|知识|话术|口径|决策(框架|树|依据)|选型|术语|经验|手册"
     r"|沉淀|技巧|礼仪|原则|方法论|注意事项|何时|如何|怎么(?!办)|什么时候|什么情况|建议|常识|教程|准则|要领|心得|制度|误区",
+    "question": r"^(how (?!many|much)|when|why|where|which|what|whether|choosing) .*|何时.*|如何.*|怎么.*|什么(时候|情况).*|哪[种个].*|.*选型.*",
     # ----- what makes a skill beside a tool: rules of the field, a house style, examples, acceptance
     "norms": r"guide|guidance|guidelines?|brand( book| rules| style)?|branding|(house|writing) style|style ?guides?|conventions?"
     r"|best practices?|(brand|layout|drafting|filling|writing|style) (rules|spec|specification)|rules|examples?|samples?"
     r"|acceptance criteria|clause library|checklists?|templates?|playbooks?|runbooks?|procedures?|policy|policies|glossary|norms|handbooks?"
     r"|规范|规定|指南|指引|品牌|模板|版式|口径|示例|样例|范例|案例|验收标准|流程(?!图)|原则|条款|约定|话术|最佳实践|手册|准则",
     # ----- how hard a rule is
-    "prohibit": r"(must|may|shall|should|can|could|would|do|does) ?(not|n't)|never|nobody|nothing|no [a-z ]{1,20} (may|must|can|should|ever)"
+    "prohibit": r"(must|may|shall|should|can|could|would|do|does) ?(not|n't)|((must|may|shall|should) )?never|nobody|nothing|no [a-z ]{1,20} (may|must|can|should|ever)"
     r"|no ([a-z]+ )?(writes?|deletes?|deletions?|uploads?|downloads?|edits?|access|commands?|mention|[a-z]+ing)"
     r"|forbid~|forbidden|prohibit~|disallow~|deny~|block~|refuse~|reject~|ban~|prevent~|confine~|restrict~|restrictions?|intercept~|guard~|guardrails?"
     r"|(not|n't) (be )?(allowed|permitted)|read[- ]only access|(stay|keep)(s|ing)? ([a-z-]+ ){0,4}(out of|away|off)|turned away|limit~ [a-z ]{1,40} to"
@@ -60,14 +61,14 @@ CUES: dict[str, str] = {
     r"|start~ with|naming|文件名|后缀|扩展名|文件(的)?命名|命名(规则|方式)?(?=.*文件)|结尾|开头|打头",
     "file-type": r"(file )?extensions?|file ?types?|\.[a-z][a-z0-9]{1,4}(?![(/.\w])|后缀|扩展名|(文件)?类型",
     "file-place": r"folders?|director(y|ies)|workspaces?|outside( of)?|paths?|sandbox~|project files|filesystem|(\.{0,2}|~)/[a-z][\w./-]*|[\w.-]+/(?=[\s,.;]|$)"
-    r"|目录|文件夹|工作区|工作空间|路径|之外|以外",
+    r"|(inside|within|under|below|outside|into|in|to) [\w.-]+/[\w./-]+|[a-z0-9_/]\s*[下里]面?(?=[写建存放保产生])|[a-z0-9_/]\s*[下里]面|目录|文件夹|工作区|工作空间|路径|之外|以外",
     "file-act": r"write~|written|save~|delete~|deletions?|overwrite~|overwritten|remove~|move~|modify~|edit~|change~|touch~|store~|download~|upload~|create~|(write|edit|create|delete)_\w+|file (tools?|access|operations?)"
     r"|写入|写到|放到|存到|输出到|写文件|写出|建文件|保存|删除|覆盖|修改|移动|落盘|存放|下载|上传|改动",
     "command": r"shell|commands?|bash|curl|wget|rm|sudo|scripts?|tool calls?|命令|脚本|终端|工具调用|调用工具",
     "answer": r"answers?|repl(y|ies)|responses?|chat|model outputs?|output of the model|outputs? to (the )?users?|final text|messages? to users?"
     r"|(assistant|agent|bot|model|it) (says|writes|answers|replies)"
     r"|回答|回复|答复|应答|模型输出|输出(内容)?中|输出的内容|输出的时候|对话输出|对外输出|输出后|对(客户|用户)说",
-    "speech": r"say~|tell~|mention~|promise~|reveal~|disclose~|divulge~|quote~|name~|recommend~|discuss~|swear~|comment~ on|give ([a-z]+ )?advice"
+    "speech": r"say~|tell~|mention~|promise~|reveal~|disclose~|divulge~|quote~|recommend~|discuss~|swear~|comment~ on|give ([a-z]+ )?advice"
     r"|透露|提到|提及|承诺|披露|泄露|告诉|告知|谈论|评论|说出",
     "results": r"(tools?|search|query|retrieval|call|commands?|shell)('s)? (results?|outputs?|answers?|responses?)|results? of (the )?(tools?|tool calls?|calls?)"
     r"|(what|everything|anything) (the |a |any |our )?(\w+ )?tools? ([a-z]+ )?(returns?|gives? back|brings? back|outputs?)"
@@ -80,27 +81,29 @@ CUES: dict[str, str] = {
     rf"|每(隔|过|满|调用)?\s*{NUMBER}\s*个?(次工具|次模型|次|轮|步|回合|条消息|迭代)"
     r"|周期性(?!报告|报表)|每(隔)?(几|若干|[nN])(轮|步|回合|次)|定期(?=自省|自检|检查|回顾|提醒|反思|纠偏)|定时提醒",
     "remind": r"remind~|reminders?|nudge~|re-?state[sd]?|提醒|提示(?!词)|告警|预警|自省|自查|纠偏|反思",
-    "inject": r"inject~(?! attack)|(in|into|to|of) (its|the|every|each) (system )?(prompt|context|conversation)s?|prompt (section|augmentation)"
+    "inject": r"inject~(?! attack)|(in|into|to|of) (its|the|every|each) (system )?(prompt|context|conversation)s?|(in|into|to) ((the|a) )?system (prompt|context|message)s?|prompt (section|augmentation)"
     r"|注入(?!攻击|漏洞|风险)|(系统)?提示词(?!工程|规范|写法)",
     "audit": r"audit~( log| trail| record)?s?|(activity|call|usage|access) (log|trail|history)s?|(audit |paper )?trail|be logged|logged"
     r"|(log|record|track|trace|persist)(s|ging|ing|ed)? ([a-z]+ ){0,3}((tool )?calls?|invocations?|executions?|actions?|toolcalls|activity)|call~ ([a-z]+ )?(log|record|detail)s"
     r"|records? of ([a-z]+ ){0,3}(calls?|invocations?|actions?|who [a-z]+ which)|log(s|ging)? (of )?(every|all|each)|(record|log)s? (every|all|each)"
     r"|who (called|did|ran|used|invoked)|(what|which tools?) (it|they|the agent) (did|does|ran|used|called)"
     r"|审计|留痕|记录(工具|模型|接口|所有)?调用|(调用|操作|访问)(日志|记录|轨迹)|记(录)?(下)?每(次|个|一次|一步)|谁(在什么时候)?(调用|使用|操作)",
-    "budget": r"budget~|quotas?|allowances?|usage|consume[sd]?|consumption|costs?|spend~|spent|(token|call) (limits?|counts?|caps?)|statistics"
-    r"|limit~ ([a-z]+ )?([a-z]+ )?(number of|tokens|calls)|limits? (of \d+|on)|max(imum)? (number of )?(tool )?calls|max ?tool ?calls|caps?|capped|count~|rate limits?|accumulat(e[sd]?|ion)|(at most|no more than|up to|more than) \d[\d,]* ([a-z]+ )?(calls|tokens|requests|turns|seconds|minutes)"
+    "budget": r"budget~|quotas?|allowances?|usage|consume[sd]?|consumption|costs?|spend~|spent|statistics|count~|caps?|capped|rate limits?|accumulat(e[sd]?|ion)"
+    r"|(limit|cap|bound|max)[a-z]* ([a-z-]+ ){0,3}(of \d+|calls?|tokens|turns|iterations?|rounds|steps|cycles|requests)|max_?(tool_?calls|iterations|turns)"
+    r"|(tool|call|token|turn|iteration)s? (limits?|counts?|caps?)|(at most|no more than|up to|more than|after) \d[\d,]* ([a-z]+ ){0,2}(calls|tokens|requests|turns|iterations|seconds|minutes)"
     r"|次数上限|调用上限|限制.{0,6}次数|预算|用量|额度|配额|消耗|费用|成本|花费|累计|计数|统计|次数|限额|余量|(最多|至多|不?超过|上限)\s*\d+\s*次",
     "limit": r"at most|no more than|up to|max(imum|imal)?( of)?|limit~|cap(s|ped)?|more than|over|above|beyond|exceed~|budgets?|quotas?|allowances?|may (use|make|have)|after"
     r"|超过|超出|最多|至多|上限|达到|满|限|预算|额度|配额",
-    "session": r"(tool|model|api|llm) (calls?|usage|invocations?)|toolcalls|calls?|invocations?|executions?|sessions?|conversations?|tokens?|agent|so far|turns?"
+    "session": r"(tool|model|api|llm) (calls?|usage|invocations?)|toolcalls|calls?|invocations?|executions?|sessions?|conversations?|tokens?|agent|so far|turns?|iterations?|rounds|loops?"
     r"|会话|对话|工具|调用|token|模型|agent|智能体|轮",
     "read-back": r"report~|query~|queryable|look(s|ed)? up|statistics|summar(y|ies)|read how much|how much is left|on request|expose[sd]?|view|show~"
     r"|报告|报表|查询|查看|统计|查阅|汇总|剩余",
     "hook": r"(before|after) (each|every|the|any|all|a)? ?(tool |model |llm )?(calls?|write|request|response)|(before|after) the (tool|model|agent)"
     r"|intercept~|interception|in the background|background (listener|counter|monitor)|listen(s|er)? (to|for)|monitor~|on each turn"
     r"|before_\w+|after_\w+|(工具|模型)(调用|输出)(之)?[前后]|写入(之)?前|调用(之)?[前后]|后台(?!管理|系统|页面)|监听|监控(?!.{0,4}(画面|视频|摄像))|拦截|每次(工具|模型)?调用",
-    "claim": r"claim~|pretend~|sa(ys?|id) (it|that|the)|false(ly)?|fabricate~|hallucinate~|made[- ]up"
+    "claim": r"claim~|pretend~|report(s|ed) (that|as|success)|wrongly reported|sa(ys?|id) (it|that|the)|false(ly)?|fabricate~|hallucinate~|made[- ]up"
     r"|reports? (that )?(it )?(writing|wrote|saving|saved|creating|created|having)|never (wrote|created|saved|written)|trusts?|unverified|谎报|声称|谎称|却当成成功|假装|说生成了|虚报|误以为",
+    "untrue": r"never (wrote|created|saved|written)|false(ly)?|wrongly|fabricate~|谎报|谎称|虚报|假装",
     "verify": r"verify~|check~|compare~|confirm~|exist~|catch~|校验|检查|核对|核实|验证|真实存在|是否存在",
     "shrink": r"keep(s|ing)? only|only the first|at most [\d,]+ characters|cut~|trim~|shorten~|truncate~|truncation|compress~|summari[sz]e[sd]?|filter~|clean~|drop~"
     r"|截断|过滤|压缩|精简|清洗|裁剪|缩短|去重|去掉|摘要",
@@ -123,7 +126,7 @@ CUES: dict[str, str] = {
     r"|发送|推送|通知|获取|抓取|爬取|查询|检索|搜索|翻译|换算|计算|预订|预约|同步|提取|解析|识别|上传|下载|转写|合并|拆分|部署",
     # ----- which side of the work a format is on
     "lack": r"(only|just|merely) (answers?|gets?|gives?|returns?|prints?|replies|receives?|sees?|exports?|supports?|generates?|produces?)"
-    r"|(can|could|will) only|instead of|rather than|not just|no longer"
+    r"|(can|could|will) only|instead of|rather than|besides|apart from|in addition to|not just|no longer"
     r"|只(返回|能给|给|有|会|输出|能看到|拿到)|仅(返回|有|给出)|而不是|而非|不再",
     "today": r"currently|at the moment|at present|so far|today|目前|现在|现状",
     "intake": r"from|read~|parse~|import~|gets?|given|receive~|upload~|extract~( text)?( from)?|ingest~|convert~|turn~|transcribe~"
@@ -195,7 +198,14 @@ class Evidence:
 _ADDRESS = re.compile(r"\b(https?)://[^\s，。；,;\"'<>）)]+")  # its words are names, not what the gap says
 
 
-_LACK = re.compile("(can|could|would|do|does) ?(not|n't)|nobody|nothing|no [a-z]+ing", re.IGNORECASE)
+_LACK = re.compile("(can|could|would|do|does) ?(not|n't)|never|nobody|nothing|no [a-z]+ing", re.IGNORECASE)
+
+
+def _is_lack(text: str, match: re.Match[str]) -> bool:
+    command = re.match("(do|never)", match[0], re.IGNORECASE) and re.search(
+        r"(^|[.!?;。；]\s*)$", text[: match.start()]
+    )
+    return bool(_LACK.fullmatch(match[0])) and not command
 
 
 class Texts:
@@ -210,10 +220,10 @@ class Texts:
     def find(self, cue: str, fields: tuple[str, ...] = FIELDS) -> Evidence | None:
         """Return the first place of a cue."""
         for name in fields:
-            # In a description, what somebody cannot or does not do is the lack, and no rule.
-            weak = _LACK if cue == "prohibit" and name == "gap_description" else None
-            for match in _pattern(cue).finditer(_ADDRESS.sub(r"\1", self.fields[name])):
-                if not (weak and weak.fullmatch(match[0])):
+            text = _ADDRESS.sub(r"\1", self.fields[name])
+            for match in _pattern(cue).finditer(text):
+                # In a description, what somebody cannot or never does is the lack; `Never do` is a rule there too.
+                if not (name == "gap_description" and cue == "prohibit" and _is_lack(text, match)):
                     return Evidence(cue, match[0], name)
         return None
 

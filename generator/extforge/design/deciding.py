@@ -117,9 +117,9 @@ def _is_topic(texts: Texts) -> bool:
     """Say whether the gap is knowledge about something, whatever files it mentions."""
     suggested = bool(texts.fields["suggested_approach"])
     fields = ("suggested_approach",) if suggested else ("feature",)
-    known = texts.find("knowledge", fields)
     doing = any(texts.find(cue, fields) for cue in ("produce", "web", "cli", "sql"))
-    return bool(known) and not doing and bool(texts.find("knowledge", ("feature",)) or suggested) and not _strong(texts)
+    known = texts.find("knowledge", fields) and (suggested or texts.find("knowledge", ("feature",)))
+    return not doing and bool(known or texts.find("question", ("feature",))) and not _strong(texts)
 
 
 def _strong(texts: Texts) -> bool:
@@ -179,7 +179,7 @@ def _reminder(texts: Texts, period: Evidence, reminds: Evidence | None) -> Decis
 
 
 _CALLS = re.compile(
-    r"\b(tool|model|api|llm|function) ?(calls?|usage|invocations?|executions?|budgets?)\b|\btools? (is|are|was|were) (used|called)|\bwhich tools?\b"
+    r"\b(tool|model|api|llm|function)[- ]?(calls?|calling|usage|invocations?|executions?|budgets?)\b|\btools? (is|are|was|were) (used|called)|\bwhich tools?\b"
     r"|\b(per|each|every|this|the|a) session|\bsessions?\b|\bconversations?\b|\btoken (usage|budget|limit|count|cost)|\btokens\b"
     r"|\bagent('s)? (did|does|actions?|activity)|\bactions? of the agent"
     r"|工具调用|调用(过|了)?(什么|哪些)?工具|记录.{0,4}调用|智能体调用|会话|对话|调用次数|次工具|模型调用|每次调用|用了哪些工具|(智能体|agent) ?(的)?\S{0,3}(行为|操作|步)|\btoken",
@@ -230,7 +230,8 @@ def _first(found: list[Evidence] | None) -> Evidence | None:
 
 def _gate(texts: Texts, *, written: bool) -> Decision | None:
     """A rail that holds claims of files against the files."""
-    claim, verify = texts.find("claim"), texts.find("verify")
+    claim = texts.find("claim")
+    verify = texts.find("verify") or texts.find("untrue")
     if written or not (
         claim and verify and re.search(r"\bfiles?\b|\bartifacts?\b|文件|产物", texts.whole, re.IGNORECASE)
     ):
@@ -259,8 +260,9 @@ def _constraint(texts: Texts) -> Decision | None:
     """A hard rule about what the agent may do: with files, with commands, or in what it says."""
     for does, objects, hard in _RULES:
         for fields in (texts.stated, ("gap_description",)):
-            pairs = (texts.together(word, thing, fields=fields) for thing in objects for word in hard)
-            found = next((pair for pair in pairs if pair and _acts(texts, pair)), None)
+            both = [texts.together(word, thing, fields=fields) for thing in objects for word in hard]
+            both += [_pair(texts.find(word, fields), texts.find(thing, fields)) for thing in objects for word in hard]
+            found = next((pair for pair in both if pair and _acts(texts, pair)), None)
             if found is None:
                 continue
             decision = Decision("constraint", rail=does)
@@ -272,6 +274,10 @@ def _constraint(texts: Texts) -> Decision | None:
                 decision.doubts.append("what comes in has no rail of its own; a person writes its body")
             return decision
     return None
+
+
+def _pair(*found: Evidence | None) -> list[Evidence] | None:
+    return [one for one in found if one] if all(found) else None
 
 
 def _acts(texts: Texts, found: list[Evidence]) -> bool:
@@ -308,7 +314,7 @@ def _action(texts: Texts) -> Decision | None:
     """An action that the agent chooses to take."""
     knowledge = texts.find("knowledge", texts.stated)
     web, cli, sql, wrap, act = (texts.find(cue, texts.stated) for cue in ("web", "cli", "sql", "wrap", "act"))
-    run, ask = texts.find("run", texts.stated), texts.find("ask", texts.stated)
+    run, ask = texts.find("run", texts.stated), texts.find("ask")
     decision = Decision()
     if sql and (ask or wrap or run):
         decision.tools = ["query"]

@@ -6,9 +6,11 @@ Each function returns what the text says and nothing else; what it does not say 
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from typing import Any
 
 from extforge.design.cues import NUMBER, matches, sentences_of
+from extforge.external import SHELLS
 from extforge.patterns import slow_reason, unsafe_reason
 from extforge_verifiers.formats import FORMATS
 
@@ -257,9 +259,10 @@ def required_keys(text: str) -> list[str]:
         ),
         text,
     )
-    keys_found = [word.strip(".-") for word in re.split(_AND_KEY, found[1]) if word] if found else []
-    stop = {"the", "a", "an", "at", "all", "of", "least", "only", "with", "for", "that"}
-    return [] if set(keys_found) & stop or len(keys_found) > 50 else list(dict.fromkeys(keys_found))
+    words = [word.strip(".-") for word in re.split(_AND_KEY, found[1]) if word] if found else []
+    listed = list(dict.fromkeys(takewhile(lambda word: word not in ("otherwise", "else", "or", "so"), words)))
+    prose = {"the", "a", "an", "at", "all", "of", "least", "only", "with", "for", "that"} & set(listed)
+    return [] if prose or len(listed) > 50 else listed
 
 
 _UNITS = {
@@ -332,7 +335,7 @@ def program(text: str) -> list[str]:
         text,
     )
     words = [word for word in (found[1], found[2].strip()) if word] if found else []
-    return [] if _VAGUE & {word.lower() for word in words} else words
+    return [] if (_VAGUE | SHELLS) & {word.lower() for word in words} else words
 
 
 _SECRETS = (
@@ -358,6 +361,9 @@ def output_patterns(text: str) -> list[tuple[str, str]]:
 
 def longest_result(text: str) -> int | None:
     """Return how many characters of a tool's result are to be read."""
-    least = r"(?:\bto|only|at most|cap of|limit of|first|up to|within|最多|不超过|截断(?:到|为|至)|保留前?)"
-    found = _first((rf"{least}\s*(\d[\d,]*)\s*(?:characters|chars)", rf"{least}\s*(\d+)\s*(?:个)?(?:字符|字)"), text)
-    return min(max(int(found[1].replace(",", "")), 100), 1_000_000) if found and len(found[1]) < 10 else None
+    least = r"(?:\bto|only|at most|cap of|limit of|first|up to|within|keep|最多|不超过|截断(?:到|为|至)|保留前?)"
+    unit = r"(?:characters|chars)\b|个?字符?" + (
+        r"|(?=[,.;)\n]|$)" if re.search("character|chars", text, _FLAGS) else ""
+    )
+    found = _first((rf"{least}\s*(\d[\d,]*)\s*(?:{unit})",), text)
+    return min(max(number(found[1]) or 0, 100), 1_000_000) if found and len(found[1]) < 10 else None
