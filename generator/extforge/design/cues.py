@@ -27,8 +27,8 @@ LONGEST_TEXT = 2_000  # characters of one field that are looked at
 # ASCII words are matched whole and in any case; `verb~` stands for all its forms: save, saves, saved, saving.
 CUES: dict[str, str] = {
     # ----- nothing to run
-    "no-code": r"no code|without (any )?code|nothing to (run|execute)|no execution|no tool (is )?needed|code[- ]free"
-    r"|(无需|不需要|不用|无须)(写|编写|执行|运行)?(任何)?代码|(无需|不需要|不用)(执行|运行)",
+    "no-code": r"no code|without (any )?code|nothing to (run|execute)|no execution|no tool (is )?needed|code[- ]free|(knowledge|guidance|advice) only"
+    r"|(无需|不需要|不用|无须)(写|编写|执行|运行)?(任何)?代码|(无需|不需要|不用)(执行|运行)|纯知识",
     "knowledge": r"guide~|guidance|guidelines?|best practices?|conventions?|etiquette|playbooks?|runbooks?|procedures?|rules|glossary"
     r"|terminology|checklists?|decision (framework|tree|matrix|help)|handbooks?|know[- ]?how|knowledge( base)?|tips|instructions|pitfalls|pros and cons|trade-?offs?"
     r"|(when|how|where|whether|what|which [a-z]+) to|choosing|vs\.?|norms|policy|policies|principles|methodology|method for|advice"

@@ -69,7 +69,8 @@ def decide(gap: Gap) -> list[Decision]:
     for step in (_filtered_results, _record_keeper, _gate):
         if decision := step(texts, written=written):
             return [_named_capability(decision)]
-    if rule := _constraint(texts):
+    stated = [a for a in artifacts if a.named and a.strength > 1]
+    if rule := _constraint(texts, written=bool(stated)):
         products = [a for a in artifacts if a.named and a.apart]
         if not products:
             return [rule]
@@ -88,7 +89,7 @@ def _named_capability(decision: Decision) -> Decision:
 
 def _capability(texts: Texts, artifacts: list[Artifact]) -> Decision:
     topic = _is_topic(texts)
-    if rail := _rail(texts, written=any(a.strength == 3 for a in artifacts)):
+    if rail := _rail(texts, written=any(a.strength == 3 or (a.strength == 2 and a.named) for a in artifacts)):
         return rail
     if artifacts and not topic:
         return _writer(texts, artifacts)
@@ -256,19 +257,32 @@ _RULES = (
 )
 
 
-def _constraint(texts: Texts) -> Decision | None:
-    """A hard rule about what the agent may do: with files, with commands, or in what it says."""
+def _constraint(texts: Texts, *, written: bool) -> Decision | None:
+    """A hard rule about what the agent may do: with files, with commands, or in what it says.
+
+    Where title and suggestion ask for a file, the description alone makes a rule about files only; where they ask
+    for knowledge, none.
+    """
+    topic = _is_topic(texts)
     for does, objects, hard in _RULES:
         for fields in (texts.stated, ("gap_description",)):
+            aside = fields == ("gap_description",) and texts.stated != FIELDS
+            if aside and (topic or (written and objects[0] != "file-name")):
+                continue
             both = [texts.together(word, thing, fields=fields) for thing in objects for word in hard]
-            both += [_pair(texts.find(word, fields), texts.find(thing, fields)) for thing in objects for word in hard]
+            both += [
+                _pair(texts.find(word, fields), texts.find(thing, fields))
+                for thing in objects
+                for word in hard
+                if word != "must"
+            ]
             found = next((pair for pair in both if pair and _acts(texts, pair)), None)
             if found is None:
                 continue
             decision = Decision("constraint", rail=does)
             decision.because("kind", "constraint", "a hard rule about what the agent itself may do", *found)
             decision.because("rail", does, "a constraint acts through a rail, before or after each call", found[1])
-            if fields == ("gap_description",) and texts.stated != FIELDS:
+            if aside:
                 decision.doubts.append("only the description states the rule")
             if does == "custom":
                 decision.doubts.append("what comes in has no rail of its own; a person writes its body")
