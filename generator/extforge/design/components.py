@@ -20,7 +20,8 @@ __all__ = ["is_chinese", "plain", "rail_spec", "skill_spec", "title", "tool_spec
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]+")
 _OTHER_DATABASES = re.compile(
-    r"postgres\w*|mysql|mariadb|oracle|sql ?server|clickhouse|hive|mongo\w*|snowflake", re.IGNORECASE
+    r"\b(postgres\w*|mysql|mariadb|oracle|sql ?server|clickhouse|hive|mongo\w*|snowflake)(?!\w)",
+    re.IGNORECASE | re.ASCII,
 )
 _HAN = re.compile(r"[\u3400-\u9fff]")
 _LONG = re.compile(r"trim|shorten|truncat|compress|huge|flood|long|截断|压缩|精简|过长|太长|缩短|裁剪", re.IGNORECASE)
@@ -160,7 +161,7 @@ def _http(part: Part) -> Spec:
 def _command(part: Part) -> Spec:
     gap = part.gap
     for text in (gap.suggested_approach, gap.feature, gap.gap_description):
-        if words := details.program(text):
+        if words := details.program(text, part.text):
             part.state("argv", " ".join(words))
             return {"command": {"argv": [*words, "{arguments}"]}}
     doubt = "the gap names no program, so its tool is left to be filled in"
@@ -272,7 +273,7 @@ def _output_guard(part: Part) -> Spec:
 
 
 def _result_filter(part: Part) -> Spec:
-    if found := details.output_patterns(part.text):
+    if matches("protect", part.text) and (found := details.output_patterns(part.text)):
         part.state("patterns", ", ".join(what for what, _ in found), "the gap names them")
         return {"result_filter": {"patterns": [pattern for _, pattern in found]}}
     longest = details.longest_result(part.text)
@@ -339,4 +340,4 @@ def _lowered(goal: str) -> str:
 
 
 def _text(gap: Gap) -> str:
-    return "\n".join(text[:LONGEST_TEXT] for text in (gap.feature, gap.gap_description, gap.suggested_approach) if text)
+    return "\n".join(text[:LONGEST_TEXT] for text in (gap.feature, gap.suggested_approach, gap.gap_description) if text)

@@ -50,7 +50,7 @@ CUES: dict[str, str] = {
     r"|防止|限制在|限制于|不应|禁止|不得|严禁|不允许|不准|不许|不可(?!用|编辑|见)|阻止|阻断|拒绝|拦截|拦[下住]|不让|杜绝|避免出现|黑名单"
     r"|不(能|要|可以|应该?)(再)?(?=出现|包含|提到|提及|透露|写|删|改|修改|覆盖|泄露|输出|执行|调用|访问|带有|含有|承诺)",
     "only": r"(?<!-)only|(nothing|nowhere|no other|anything|anywhere|everything) (but|else|except|other)|elsewhere|exclusively|other (paths?|places?|folders?|directories|types?|names?)"
-    r"|(restrict|limit|confin)ed to|belongs? (in|under)|(stay|keep)(s|ing)? ([a-z-]+ ){0,4}(in|inside|within|under|below)"
+    r"|(restrict|limit|confine)[ds]? ([\w-]+ ){0,6}to|belongs? (in|under)|(stay|keep)(s|ing)? ([a-z-]+ ){0,4}(in|inside|within|under|below)"
     r"|只[能许准可在]|只允许|仅[限能]|仅允许|其[他它余]",
     "must": r"must(?! not| never|n't| be able| support| have)|shall(?! not| never)|should (assert|ensure|enforce|check)|ha(s|ve) to(?! deal)|always|required|mandatory|enforce~"
     r"|必须|须(?!知|求|要)|强制|一律(?!不|禁|拒|阻)|务必|统一为|统一(使用|采用|以)|都要|都应|一定要",
@@ -61,7 +61,7 @@ CUES: dict[str, str] = {
     r"|start~ with|naming|文件名|后缀|扩展名|文件(的)?命名|命名(规则|方式)?(?=.*文件)|结尾|开头|打头",
     "file-type": r"(file )?extensions?|file ?types?|\.[a-z][a-z0-9]{1,4}(?![(/.\w])|后缀|扩展名|(文件)?类型",
     "file-place": r"folders?|director(y|ies)|workspaces?|outside( of)?|paths?|sandbox~|project files|filesystem|(\.{0,2}|~)/[a-z][\w./-]*|[\w.-]+/(?=[\s,.;]|$)"
-    r"|(inside|within|under|below|outside|into|in|to) [\w.-]+/[\w./-]+|[a-z0-9_/]\s*[下里]面?(?=[写建存放保产生])|[a-z0-9_/]\s*[下里]面|目录|文件夹|工作区|工作空间|路径|之外|以外",
+    r"|(inside|within|under|below|outside|into|in|to) [\w.-]+/[\w./-]+|[\w/.-]+\s*[下里](面|(?=[写建存放保产生]))|目录|文件夹|工作区|工作空间|路径|之外|以外",
     "file-act": r"write~|written|save~|delete~|deletions?|overwrite~|overwritten|remove~|move~|modify~|edit~|change~|touch~|store~|download~|upload~|create~|(write|edit|create|delete)_\w+|file (tools?|access|operations?)"
     r"|写入|写到|放到|存到|输出到|写文件|写出|建文件|保存|删除|覆盖|修改|移动|落盘|存放|下载|上传|改动",
     "command": r"shell|commands?|bash|curl|wget|rm|sudo|scripts?|tool calls?|命令|脚本|终端|工具调用|调用工具",
@@ -114,7 +114,7 @@ CUES: dict[str, str] = {
     r"|生成|导出|输出|制作|撰写|绘制|写出|画(?!像|面)|编制|起草|创建|另存为|保存为|存成|写成|整理成|转(成|换|为)|产出|填写|填报|出具|打印|排版|渲染|拟定|编写|做成|自动出|写一份|汇总成",
     "web": r"(http|https|rest|web|graphql|json|soap|open)?[ -]?apis?|https?|rest|webhooks?|endpoints?|graphql|requests?(?= to)|web ?services?"
     r"|接口|网络请求|webhook|开放平台|机器人推送",
-    "cli": r"cli|command[- ]lines?|terminal commands?|shell commands?|executables?|subprocess|[a-z][\w-]+ command|命令行|执行\s*[a-z][a-z0-9 _.-]{1,30}\s*命令|[a-z]\s*命令|可执行程序",
+    "cli": r"cli|command[- ]lines?|terminal commands?|shell commands?|executables?|subprocess|[a-z][\w-]+ command|命令行|执行\s*[a-z][a-z0-9 _.-]{1,30}\s*命令|[\w-]+\s*命令|可执行程序",
     "wrap": r"wrap~|wrappers?|as an? (callable )?(action|tool)|callable (action|tool)|封装",
     "run": r"run~|execute~|invoke~|call(s|ing)? (?=the |a |an |our |out )|shell~ out|调用|执行|运行",
     "sql": r"sql|sqlite|select|postgres(ql)?|mysql|databases?|data ?warehouse|[\w-]+\.(db|sqlite3?)|数据库|数仓|只读查询|查(询)?\S{0,6}库|sql查询",
@@ -141,12 +141,9 @@ _CLAUSE = re.compile(
 
 @cache
 def _pattern(cue: str) -> re.Pattern[str]:
-    """Compile a cue: its ASCII alternatives as whole words.  re.ASCII makes a Chinese character end a word."""
-    parts = _alternatives(_VERB.sub(_forms, CUES[cue]))
-    latin = [part for part in parts if part.isascii()]
-    chinese = [part for part in parts if not part.isascii()]
-    joined = [rf"(?<!\w)(?:{'|'.join(latin)})(?!\w)"] if latin else []
-    return re.compile("|".join([*joined, *chinese]), re.IGNORECASE | re.ASCII)
+    """Compile a cue: what begins or ends in ASCII is a whole word there; a Chinese character ends a word."""
+    words = rf"(?:(?<!\w)|(?=[^\x00-\x7f]))(?:{_VERB.sub(_forms, CUES[cue])})(?:(?!\w)|(?<=[^\x00-\x7f]))"
+    return re.compile(words, re.IGNORECASE | re.ASCII)
 
 
 _VERB = re.compile(r"([a-z]+)~")
@@ -160,17 +157,6 @@ def _forms(verb: re.Match[str]) -> str:
     if re.search(r"[^aeiou]y$", stem):
         return rf"{stem[:-1]}(?:y|ies|ied|ying)"
     return rf"{stem}(?:s|es|{stem[-1]}?(?:ed|ing))?"
-
-
-def _alternatives(pattern: str) -> list[str]:
-    """Split a pattern at its top-level bars."""
-    parts, depth, start = [], 0, 0
-    for index, character in enumerate(pattern):
-        depth += (character in "([") - (character in ")]")
-        if character == "|" and depth == 0:
-            parts.append(pattern[start:index])
-            start = index + 1
-    return [*parts, pattern[start:]]
 
 
 def sentences_of(text: str) -> list[str]:

@@ -213,8 +213,8 @@ def _rail(texts: Texts, *, written: bool) -> Decision | None:
         decision.rail = "reminder"
         decision.because("rail", "reminder", "it reminds while the agent works", remind)
         decision.doubts.append("no period is said; 5 model calls are assumed")
-    elif (protect := texts.find("protect", texts.stated) or _first(texts.together("protect", "shrink"))) and not (
-        texts.find("knowledge", texts.stated)
+    elif not texts.find("knowledge", texts.stated) and (
+        protect := texts.find("protect", texts.stated) or (texts.find("shrink") and texts.find("protect"))
     ):
         decision.kind, decision.rail = "constraint", "output_guard"
         decision.because("kind", "constraint", "something is to stay hidden", protect)
@@ -223,10 +223,6 @@ def _rail(texts: Texts, *, written: bool) -> Decision | None:
     else:
         return None
     return decision
-
-
-def _first(found: list[Evidence] | None) -> Evidence | None:
-    return found[0] if found else None
 
 
 def _gate(texts: Texts, *, written: bool) -> Decision | None:

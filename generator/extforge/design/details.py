@@ -73,7 +73,9 @@ def budget(text: str) -> dict[str, Any]:
     said: dict[str, Any] = {}
     for part in sentences_of(text):
         for key, units in _UNITS_OF.items() if matches("limit", part) else ():
-            for found in re.finditer(rf"(\d[\d,]{{0,12}})\s*(?:个)?(?:[a-z]+ )?({units})(?![a-z])", part, _FLAGS):
+            for found in re.finditer(
+                rf"(\d[\d,]{{0,12}})\s*(?:个)?(?:[a-z]+ )?({units})(?![a-z]| (?:iteration|round|cycle))", part, _FLAGS
+            ):
                 if not re.search(r"(every|each|per|每(隔|调用)?)\s*$", part[: found.start()], _FLAGS):
                     factor = next((times for words, times in _FACTORS if re.fullmatch(words, found[2], _FLAGS)), 1)
                     said.setdefault(key, max(1, min((number(found[1]) or 1) * factor, 10**9)))
@@ -119,6 +121,8 @@ _SUFFIX = (
     rf"{_PART} (?:(?:version )?suffix|at the end)",
     rf"(?:带|带有|加上|加|包含)\s*{_PART}\s*(?:版本|的)?(?:后缀|结尾)",
 )
+_TELLING = re.compile(r"[_.\-0-9]|[A-Z]{2}")  # `end with numbers` is prose, `end with _v1` is not
+_TOKEN = rf"[{_QUOTES}]?[A-Za-z0-9_.\-]{{1,64}}[{_QUOTES}]?"
 _PREFIX = (
     rf"以\s*{_PART}\s*(?:作为|为|作)?\s*(?:开头|打头|前缀)",
     rf"\b(?:start|begin)(?:s|ning|ing)? with (?:the |a )?(?:prefix )?{_PART}",
@@ -134,11 +138,13 @@ _STYLES = (
 )  # fmt: skip
 _PATH = r"(?:(?:[A-Za-z]:|~|\.{1,2})?/)?[A-Za-z0-9_.\-]{1,60}(?:/[A-Za-z0-9_.\-]{1,60}){0,9}"
 _PATHS = rf"[{_QUOTES}]?({_PATH}(?:{_AND}{_PATH}){{0,5}})/?[{_QUOTES}]?"
+_AT = r"(?<![\w-])(?:in|into|inside|within|under|below|beneath|outside|of|to|from|the|an?|our|its) "
 _NESTED = r"[A-Za-z0-9_.\-]+(?:/[A-Za-z0-9_.\-]+)+"
 _PLACES = (
-    rf"\b(?:in|into|inside|within|under|below|beneath|outside|of|to|from|the|an?|our|its) {_PATHS} (?:folder|director(?:y|ies)|dir|tree|share)s?\b",
+    rf"{_AT}{_PATHS} (?:folders|directories|dirs)\b",
+    rf"{_AT}[{_QUOTES}]?({_PATH})/?[{_QUOTES}]? (?:folder|directory|dir|tree|share)\b",
     rf"{_PATHS}\s*(?:等)?\s*(?:目录|文件夹|路径|之外|以外|[里下]面?|中)",
-    rf"\b(?:in|into|inside|within|under|below|beneath|outside|to) (?:of )?[{_QUOTES}]?({_NESTED}(?:{_AND}{_NESTED}){{0,5}})",
+    rf"(?<![\w-])(?:in|into|inside|within|under|below|beneath|outside|to) (?:of )?[{_QUOTES}]?({_NESTED}(?:{_AND}{_NESTED}){{0,5}})",
     r"(?<![\w/:.~])((?:\.{1,2}|~)?/[A-Za-z0-9_.][A-Za-z0-9_./\-]*)",  # a path as such: /etc, ./out
     r"(?<![\w/:.~])([A-Za-z0-9_.\-]+(?:/[A-Za-z0-9_.\-]+)*)/(?=[\s,.;。，；]|$)",  # reports/
 )
@@ -161,10 +167,10 @@ def guard(text: str) -> dict[str, Any]:
     if extensions := _extensions(text):
         rules[_verb(text)]["extension"] = extensions
     suffix, prefix = _affix(_SUFFIX, text), _affix(_PREFIX, text)
-    if re.fullmatch(r"\.[a-z0-9]{1,8}", suffix):
-        require["extension"], suffix = [suffix], ""
-    if suffix and not prefix and _with_holes(suffix) == re.escape(suffix):
-        require["stem_suffix"] = suffix
+    if suffix and all(re.fullmatch(r"\.[a-z0-9]{1,8}", one) for one in suffix):
+        require["extension"], suffix = suffix, []
+    if len(suffix) == 1 and not prefix and _with_holes(suffix) == re.escape(suffix[0]):
+        require["stem_suffix"] = suffix[0]
     elif suffix or prefix:
         require["pattern"] = f"{_with_holes(prefix)}.*{_with_holes(suffix)}" + r"(\.[A-Za-z0-9]+)?"
     if not require and not forbid and (style := next((s for p, s in _STYLES if re.search(p, text, _FLAGS)), "")):
@@ -195,24 +201,29 @@ def _verb(*texts: str) -> str:
     return "require"
 
 
-def _affix(patterns: tuple[str, ...], text: str) -> str:
-    """Return how a name is to end or start, as the text writes it."""
+def _affix(patterns: tuple[str, ...], text: str) -> list[str]:
+    """Return how a name is to end or start, as the text writes it; several where it lists several."""
     for pattern in patterns:
         for found in re.finditer(pattern, text, _FLAGS):
             part = found[1].rstrip(".,")
-            telling = re.search(r"[_.\-0-9]|[A-Z]{2}", part)  # `end with numbers` is prose, `end with _v1` is not
             quoted = any(f"{quote}{part}" in found[0] for quote in _QUOTES)
-            if part and (telling or quoted) and len(part) <= 64:
-                return part
-    return ""
+            if part and len(part) <= 64 and (_TELLING.search(part) or quoted):
+                listed = rf"(?:{_TOKEN}{_AND})*{re.escape(part)}(?:{_AND}{_TOKEN})*"
+                whole = re.search(listed, text)
+                parts = [one.strip(_QUOTES) for one in re.split(_AND, whole[0])] if whole else [part]
+                return [one for one in parts if _TELLING.search(one) or one == part][:10]
+    return []
 
 
-def _with_holes(part: str) -> str:
+def _with_holes(parts: list[str]) -> str:
     """Return the pattern of an affix: `_v<number>` becomes `_v[0-9]+`."""
-    for hole, pattern in _HOLES:
-        if found := re.search(hole, part):
-            return f"{re.escape(part[: found.start()])}{pattern}{re.escape(part[found.end() :])}"
-    return re.escape(part)
+    patterns = [re.escape(part) for part in parts]
+    for index, part in enumerate(parts):
+        for hole, pattern in _HOLES:
+            if found := re.search(hole, part):
+                patterns[index] = f"{re.escape(part[: found.start()])}{pattern}{re.escape(part[found.end() :])}"
+                break
+    return patterns[0] if len(patterns) == 1 else f"({'|'.join(patterns)})" if patterns else ""
 
 
 def _extensions(text: str) -> list[str]:
@@ -318,24 +329,31 @@ def call(text: str) -> tuple[str, str, dict[str, str]]:
 
 
 _PROGRAM = r"([a-z][a-z0-9_.-]*)((?: [a-z][a-z0-9-]*)??)"
-_RUN = r"\b(?:wrap(?:s|ping)?|run(?:s|ning)?|execute|invoke|call)"
-_VAGUE = frozenset(
-    "a an the it this that them its api rest http sql code such each every shell script scripts tests test".split()
+_RUN = r"(?<![\w-])(?:wrap(?:s|ping)?|run(?:s|ning)?|execute|invoke|call|shell out to)"
+_VAGUE = SHELLS | frozenset(
+    "a an the it this that them its our my your their any all api rest http sql code such each every shell terminal command commands"
+    " script scripts tests test".split()
 )
 
 
-def program(text: str) -> list[str]:
-    """Return the program, and perhaps its subcommand, of `wrap git blame as an action`."""
-    found = _first(
-        (
-            rf"{_RUN} (?:the )?{_PROGRAM}(?= (?:cli|command|binary|executable|program)\b)",
-            rf"{_RUN} {_PROGRAM}(?= (?:as|in|on|with|for|and|from|through|via|using)\b|[.,;]|$)",
-            r"(?:封装|执行|运行|调用)\s*([a-z][a-z0-9_.-]*)((?: [a-z][a-z0-9-]*)?)\s*(?:命令行|命令|可执行|cli|工具)",
-        ),
-        text,
+def program(text: str, context: str = "") -> list[str]:
+    """Return the program, and perhaps its subcommand, of `wrap git blame as an action`.
+
+    Args:
+        text: where it may stand.
+        context: the whole; where it speaks of a command line, `run x` is more than a word.
+    """
+    ends = r"(?= (?:as|in|on|with|for|and|from|through|via|using)\b|[.,;]|$)"
+    patterns = (
+        r"`([a-z][a-z0-9_.-]*)((?: [a-z][a-z0-9-]*)?)[^`\n]*`",
+        rf"{_RUN} (?:the )?{_PROGRAM}(?= (?:cli|command|binary|executable|program)\b)",
+        rf"\b(?:wrap(?:s|ping)?|shell out to) {_PROGRAM}(?: --?[\w-]+)*{ends}",
+        r"(?:封装|执行|运行|调用)\s*([a-z][a-z0-9_.-]*)((?: [a-z][a-z0-9-]*)?)\s*(?:命令行|命令|可执行|cli|工具)",
+        *([rf"{_RUN} {_PROGRAM}{ends}"] if matches("cli", context) else []),
     )
+    found = _first(patterns, text)
     words = [word for word in (found[1], found[2].strip()) if word] if found else []
-    return [] if (_VAGUE | SHELLS) & {word.lower() for word in words} else words
+    return [] if _VAGUE & {word.lower() for word in words} else words
 
 
 _SECRETS = (
@@ -343,8 +361,10 @@ _SECRETS = (
     (r"\bid (card|number)s?\b|identity (card|number)|身份证", r"(?<!\d)\d{17}[\dXx](?!\d)"),
     (r"bank card|credit card|card numbers?|银行卡|信用卡|卡号", r"(?<!\d)\d{13,19}(?!\d)"),
     (r"e-?mail|邮箱|电子邮件", r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{2,63}"),
-    (r"api[ -]?keys?|access keys?|secrets?|tokens?\b|credentials?|密钥|凭证|令牌", r"\b(?:sk|pk|ghp|gho|xox[bp]|AKIA)[-_A-Za-z0-9]{16,128}"),
+    (r"api[ -]?keys?|access keys?|secrets?\b|(?:api|access|auth|bearer) tokens?|credentials?|密钥|凭证|令牌", r"\b(?:sk|pk|ghp|gho|xox[bp]|AKIA)[-_A-Za-z0-9]{16,128}"),
     (r"\bip addresses\b|\bips?\b|ip\s*地址", r"(?<!\d)\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?!\d)"),
+    (r"\bibans?\b", r"\b[A-Z]{2}\d{2}[A-Z0-9 ]{10,30}[A-Z0-9]\b"),
+    (r"\b(?:links?|urls?)\b|链接|网址", r"https?://[^\s<>\"']{1,512}"),
     (r"passwords?|密码|口令", r"(?i:password|passwd|密码|口令)\s{0,3}[:=：]\s{0,3}\S{1,128}"),
 )  # fmt: skip
 
@@ -361,7 +381,7 @@ def output_patterns(text: str) -> list[tuple[str, str]]:
 
 def longest_result(text: str) -> int | None:
     """Return how many characters of a tool's result are to be read."""
-    least = r"(?:\bto|only|at most|cap of|limit of|first|up to|within|keep|最多|不超过|截断(?:到|为|至)|保留前?)"
+    least = r"(?:\bto|only|at most|cap of|limit of|first|up to|within|keep|default|threshold|=|最多|不超过|截断(?:到|为|至)|保留前?)"
     unit = r"(?:characters|chars)\b|个?字符?" + (
         r"|(?=[,.;)\n]|$)" if re.search("character|chars", text, _FLAGS) else ""
     )
