@@ -64,6 +64,7 @@ CUES: dict[str, str] = {
     r"|(inside|within|under|below|outside|into|in|to) [\w.-]+/[\w./-]+|[\w/.-]+\s*[下里](面|(?=[写建存放保产生]))|目录|文件夹|工作区|工作空间|路径|之外|以外",
     "file-act": r"write~|written|save~|delete~|deletions?|overwrite~|overwritten|remove~|move~|modify~|edit~|change~|touch~|store~|download~|upload~|create~|(write|edit|create|delete)_\w+|file (tools?|access|operations?)"
     r"|写入|写到|放到|存到|输出到|写文件|写出|建文件|保存|删除|覆盖|修改|移动|落盘|存放|下载|上传|改动",
+    "file": r"files?|artifacts?|文件|产物",
     "command": r"shell|commands?|bash|curl|wget|rm|sudo|scripts?|tool calls?|命令|脚本|终端|工具调用|调用工具",
     "answer": r"answers?|repl(y|ies)|responses?|chat|model outputs?|output of the model|outputs? to (the )?users?|final text|messages? to users?"
     r"|(assistant|agent|bot|model|it) (says|writes|answers|replies)"
@@ -94,8 +95,10 @@ CUES: dict[str, str] = {
     r"|次数上限|调用上限|限制.{0,6}次数|预算|用量|额度|配额|消耗|费用|成本|花费|累计|计数|统计|次数|限额|余量|(最多|至多|不?超过|上限)\s*\d+\s*次",
     "limit": r"at most|no more than|up to|max(imum|imal)?( of)?|limit~|cap(s|ped)?|more than|over|above|beyond|exceed~|budgets?|quotas?|allowances?|may (use|make|have)|after"
     r"|超过|超出|最多|至多|上限|达到|满|限|预算|额度|配额",
-    "session": r"(tool|model|api|llm) (calls?|usage|invocations?)|toolcalls|calls?|invocations?|executions?|sessions?|conversations?|tokens?|agent|so far|turns?|iterations?|rounds|loops?"
-    r"|会话|对话|工具|调用|token|模型|agent|智能体|轮",
+    "calls": r"(tool|model|api|llm|function)[- ]?(calls?|calling|usage|invocations?|executions?|budgets?)|toolcalls|tools? (is|are|was|were) (used|called)|which tools?"
+    r"|sessions?|conversations?|token (usage|budget|limit|count|cost)|tokens|agent('s)? (did|does|actions?|activity)|actions? of the agent"
+    r"|工具调用|调用(过|了)?(什么|哪些)?工具|记录.{0,4}调用|智能体调用|会话|对话|调用次数|次工具|模型调用|每次调用|用了哪些工具|(智能体|agent) ?(的)?\S{0,3}(行为|操作|步)|[\w-]*token",
+    "session": r"(tool|model) (calls?|usage)|sessions?|conversations?|tokens?|agents?|so far|turns?|iterations?|rounds|loops?|会话|对话|工具|调用|token|模型|智能体|轮",
     "read-back": r"report~|query~|queryable|look(s|ed)? up|statistics|summar(y|ies)|read how much|how much is left|on request|expose[sd]?|view|show~"
     r"|报告|报表|查询|查看|统计|查阅|汇总|剩余",
     "hook": r"(before|after) (each|every|the|any|all|a)? ?(tool |model |llm )?(calls?|write|request|response)|(before|after) the (tool|model|agent)"
@@ -199,7 +202,6 @@ class Texts:
 
     def __init__(self, gap: Gap) -> None:
         self.fields = {name: " ".join(str(getattr(gap, name))[:LONGEST_TEXT].split()) for name in FIELDS}
-        self.whole = "\n".join(text for text in self.fields.values() if text)
         # Title and suggestion say what is wanted; without a suggestion the description has to.
         self.stated = FIELDS[:2] if self.fields["suggested_approach"] else FIELDS
 
@@ -220,6 +222,11 @@ class Texts:
             if all(found):
                 return [evidence for evidence in found if evidence]
         return None
+
+    def both(self, one: str, other: str, fields: tuple[str, ...]) -> list[Evidence] | None:
+        """Return two cues wherever in these fields each stands."""
+        found = self.find(one, fields), self.find(other, fields)
+        return [found[0], found[1]] if found[0] and found[1] else None
 
     def sentences(self) -> list[tuple[str, str]]:
         """Return (field, sentence) for every sentence."""

@@ -8,7 +8,6 @@ the lightest component is taken, and marked.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -52,9 +51,15 @@ class Decision:
         given = (("rail", bool(self.rail)), ("tool", bool(self.tools)), ("skill", self.skill))
         return [name for name, there in given if there]
 
-    def because(self, subject: str, value: str, rule: str, *words: Evidence | None) -> None:
-        """Note a reason."""
+    def because(self, subject: str, value: str, rule: str, *words: Evidence | None) -> Decision:
+        """Note a reason; return the decision itself."""
         self.reasons.append(Reason(subject, value, rule, tuple(word for word in words if word)))
+        return self
+
+    def doubt(self, why: str) -> Decision:
+        """Note why it may be wrong; return the decision itself."""
+        self.doubts.append(why)
+        return self
 
 
 def decide(gap: Gap) -> list[Decision]:
@@ -62,56 +67,32 @@ def decide(gap: Gap) -> list[Decision]:
     texts = Texts(gap)
     artifacts = artifacts_of(texts)
     written = any(a.strength == 3 for a in artifacts)
-    if (none := texts.find("no-code")) and not written:
-        decision = Decision(skill=True)
-        decision.because("skill", "yes", "it says that nothing has to run", none)
-        return [_named_capability(decision)]
+    named = written or any(a.strength == 2 and a.named for a in artifacts)
+    first = _no_code(texts, written=written)
     for step in (_filtered_results, _record_keeper, _gate):
-        if decision := step(texts, written=written):
-            return [_named_capability(decision)]
-    stated = [a for a in artifacts if a.named and a.strength > 1]
-    if rule := _constraint(texts, written=bool(stated)):
+        first = first or step(texts, written=written)
+    if first is None and (rule := _constraint(texts, written=named)):
         products = [a for a in artifacts if a.named and a.apart]
         if not products:
             return [rule]
         rule.because("designs", "two", "the gap mixes a rule with an ability", products[0].evidence)
         rest = _writer(texts, products)
-        rest.because("kind", "capability", "the rule of the same gap is a design of its own")
-        return [rule, rest]
-    return [_named_capability(_capability(texts, artifacts))]
+        return [rule, rest.because("kind", "capability", "the rule of the same gap is a design of its own")]
+    if first is None:
+        wanted = [] if _is_topic(texts) else artifacts
+        first = _rail(texts, written=named) or (_writer(texts, wanted) if wanted else None)
+        first = first or _action(texts) or _hook(texts) or _skill(texts)
+    if first.kind == "capability":
+        first.because("kind", "capability", "no hard rule about what the agent itself may do")
+    return [first]
 
 
-def _named_capability(decision: Decision) -> Decision:
-    if decision.kind == "capability":
-        decision.because("kind", "capability", "no hard rule about what the agent itself may do")
-    return decision
+# --------------------------------------------------------------------------- knowledge
 
 
-def _capability(texts: Texts, artifacts: list[Artifact]) -> Decision:
-    topic = _is_topic(texts)
-    if rail := _rail(texts, written=any(a.strength == 3 or (a.strength == 2 and a.named) for a in artifacts)):
-        return rail
-    if artifacts and not topic:
-        return _writer(texts, artifacts)
-    if action := _action(texts):
-        return action
-    if hook := texts.find("hook", texts.stated):
-        decision = Decision(rail="custom")
-        decision.because(
-            "rail", "custom", "it acts at a moment of the agent's work, in a way that has no name here", hook
-        )
-        decision.doubts.append("what the rail should do has to be written by a person")
-        return decision
-    decision = Decision(skill=True)
-    knowledge = texts.find("knowledge", texts.stated) or texts.find("knowledge")
-    if knowledge:
-        decision.because("skill", "yes", "knowledge or guidance, and nothing to run", knowledge)
-        if knowledge.field == "gap_description":
-            decision.doubts.append("only the description speaks of guidance")
-    else:
-        decision.because("skill", "yes", "no word says what should run; the lightest component")
-        decision.doubts.append("nothing in the gap says what it needs")
-    return decision
+def _no_code(texts: Texts, *, written: bool) -> Decision | None:
+    none = texts.find("no-code")
+    return Decision(skill=True).because("skill", "yes", "nothing has to run", none) if none and not written else None
 
 
 def _is_topic(texts: Texts) -> bool:
@@ -119,13 +100,26 @@ def _is_topic(texts: Texts) -> bool:
     suggested = bool(texts.fields["suggested_approach"])
     fields = ("suggested_approach",) if suggested else ("feature",)
     doing = any(texts.find(cue, fields) for cue in ("produce", "web", "cli", "sql"))
-    known = texts.find("knowledge", fields) and (suggested or texts.find("knowledge", ("feature",)))
-    return not doing and bool(known or texts.find("question", ("feature",))) and not _strong(texts)
+    asked = texts.find("knowledge", fields) or texts.find("question", ("feature",))
+    strong = any(a.strength == 3 and a.evidence.field in texts.stated for a in artifacts_of(texts))
+    return bool(asked) and not doing and not strong
 
 
-def _strong(texts: Texts) -> bool:
-    """Say whether the title asks for a file in so many words."""
-    return any(a.strength == 3 and a.evidence.field in texts.stated for a in artifacts_of(texts))
+def _skill(texts: Texts) -> Decision:
+    decision = Decision(skill=True)
+    if knowledge := texts.find("knowledge"):
+        decision.because("skill", "yes", "knowledge or guidance, and nothing to run", knowledge)
+        aside = knowledge.field == "gap_description"
+        return decision.doubt("only the description speaks of guidance") if aside else decision
+    decision.because("skill", "yes", "no word says what should run; the lightest component")
+    return decision.doubt("nothing in the gap says what it needs")
+
+
+def _add_norms(decision: Decision, texts: Texts, fields: tuple[str, ...] = FIELDS) -> Decision:
+    if norms := texts.find("norms", fields):
+        decision.skill = True
+        decision.because("skill", "yes", "the gap brings rules, a style, examples or a template of its field", norms)
+    return decision
 
 
 # --------------------------------------------------------------------------- rails
@@ -133,111 +127,79 @@ def _strong(texts: Texts) -> bool:
 
 def _filtered_results(texts: Texts, *, written: bool) -> Decision | None:
     """A rail that changes what a tool returned before the model reads it."""
-    results = texts.find("results", texts.stated) or texts.find("results")
-    if results is None or written:
-        return None
+    results = texts.find("results")
     hard = texts.find("protect") or texts.find("prohibit", texts.stated)
-    change = hard or texts.find("shrink", texts.stated) or texts.find("shrink")
-    if change is None:
+    change = hard or texts.find("shrink")
+    if written or not (results and change):
         return None
     decision = Decision("constraint" if hard else "capability", rail="result_filter")
     if hard:
         decision.because("kind", "constraint", "what tools return is not for the model as it is", hard)
-    decision.because(
-        "rail", "result_filter", "it changes what a tool returned before the model reads it", change, results
-    )
-    return decision
+    return decision.because("rail", "result_filter", "it changes what a tool returned", change, results)
 
 
 def _record_keeper(texts: Texts, *, written: bool) -> Decision | None:
     """A rail that counts or records while the agent works, and the tool that reads it back."""
-    period = texts.find("period")
+    period, back = texts.find("period"), texts.find("read-back")
     reminds = texts.find("remind") or texts.find("inject")
-    if period and reminds:
-        return _reminder(texts, period, reminds)
+    calls = texts.find("calls")  # of the agent, and no business process of that name
     for does in ("audit", "budget"):
-        counted, session = texts.find(does, texts.stated) or texts.find(does), texts.find("session")
-        if not (counted and session and _about_calls(texts)):
-            continue
-        aside = counted.field not in texts.stated
-        if aside and written and not texts.find("hook"):
-            continue
-        decision = Decision(rail=does, tools=["report"])
-        decision.because("rail", does, "it records or counts while the agent works", counted, session)
-        back = texts.find("read-back")
-        decision.because("tool", "report", "what a rail accumulates must be read back by a tool", back)
-        return decision
-    return _reminder(texts, period, None) if period else None
-
-
-def _reminder(texts: Texts, period: Evidence, reminds: Evidence | None) -> Decision:
+        counted = None if period and reminds else texts.find(does)
+        aside = counted and counted.field not in texts.stated and written and not texts.find("hook")
+        if counted and calls and not aside:
+            decision = Decision(rail=does, tools=["report"])
+            decision.because("rail", does, "it records or counts while the agent works", counted, calls)
+            return decision.because("tool", "report", "what a rail accumulates must be read back by a tool", back)
+    if period is None:
+        return None
     decision = Decision(rail="reminder")
     decision.because("rail", "reminder", "it acts every so many turns or calls", period, reminds)
-    if (back := texts.find("read-back", texts.stated)) and texts.find("budget"):
+    if back and back.field in texts.stated and texts.find("budget"):
         decision.tools = ["report"]
         decision.because("tool", "report", "what it counts is to be read back", back)
     return decision
 
 
-_CALLS = re.compile(
-    r"\b(tool|model|api|llm|function)[- ]?(calls?|calling|usage|invocations?|executions?|budgets?)\b|\btools? (is|are|was|were) (used|called)|\bwhich tools?\b"
-    r"|\b(per|each|every|this|the|a) session|\bsessions?\b|\bconversations?\b|\btoken (usage|budget|limit|count|cost)|\btokens\b"
-    r"|\bagent('s)? (did|does|actions?|activity)|\bactions? of the agent"
-    r"|工具调用|调用(过|了)?(什么|哪些)?工具|记录.{0,4}调用|智能体调用|会话|对话|调用次数|次工具|模型调用|每次调用|用了哪些工具|(智能体|agent) ?(的)?\S{0,3}(行为|操作|步)|\btoken",
-    re.IGNORECASE | re.ASCII,
-)
-
-
-def _about_calls(texts: Texts) -> bool:
-    """Say whether it is about the agent's calls and sessions, not about a business process of that name."""
-    return _CALLS.search(texts.whole) is not None
+def _gate(texts: Texts, *, written: bool) -> Decision | None:
+    """A rail that holds claims of files against the files."""
+    claim, verify = texts.find("claim"), texts.find("verify") or texts.find("untrue")
+    if written or not (claim and verify and texts.find("file")):
+        return None
+    if texts.find("knowledge", texts.stated[:2]) and not texts.find("hook") and verify.field == "gap_description":
+        return None  # guidance on how to check
+    rule = "it checks whether the files that a tool claims are real"
+    return Decision(rail="artifact_gate").because("rail", "artifact_gate", rule, claim, verify)
 
 
 def _rail(texts: Texts, *, written: bool) -> Decision | None:
     """A rail that steps in without a rule about something that it names."""
     if written:
         return None
-    decision = Decision()
-    if inject := texts.find("inject", texts.stated) or texts.find("inject"):
+    if inject := texts.find("inject"):
         if moving := texts.together("inject", "dynamic"):
-            decision.rail = "custom"
-            decision.because("rail", "custom", "the text to inject changes, so code must make it", *moving)
-            decision.doubts.append("the text has to be computed by a person's code")
-            return decision
-        decision.rail = "prompt"
+            decision = Decision(rail="custom").doubt("the text has to be computed by a person's code")
+            return decision.because("rail", "custom", "the text to inject changes, so code must make it", *moving)
+        decision = Decision(rail="prompt")
         decision.because("rail", "prompt", "it puts a text into the prompt while the agent works", inject)
-        if norms := texts.find("norms"):
-            decision.skill = True
-            decision.because("skill", "yes", "the rail injects rules of the field, which are a skill", norms)
-    elif (remind := texts.find("remind", texts.stated)) and texts.find("session"):
-        decision.rail = "reminder"
-        decision.because("rail", "reminder", "it reminds while the agent works", remind)
-        decision.doubts.append("no period is said; 5 model calls are assumed")
-    elif not texts.find("knowledge", texts.stated) and (
-        protect := texts.find("protect", texts.stated) or (texts.find("shrink") and texts.find("protect"))
-    ):
-        decision.kind, decision.rail = "constraint", "output_guard"
+        return _add_norms(decision, texts)
+    if (remind := texts.find("remind", texts.stated)) and (session := texts.find("session")):
+        decision = Decision(rail="reminder").doubt("no period is said; 5 model calls are assumed")
+        return decision.because("rail", "reminder", "it reminds while the agent works", remind, session)
+    protect = texts.find("protect", texts.stated) or (texts.find("shrink") and texts.find("protect"))
+    if protect and not texts.find("knowledge", texts.stated):
+        decision = Decision("constraint", rail="output_guard")
         decision.because("kind", "constraint", "something is to stay hidden", protect)
         decision.because("rail", "output_guard", "what is hidden must not be said", protect)
-        decision.doubts.append("the gap does not say where it is to be hidden; what the agent says is assumed")
-    else:
-        return None
-    return decision
+        return decision.doubt("the gap does not say where it is to be hidden; what the agent says is assumed")
+    return None
 
 
-def _gate(texts: Texts, *, written: bool) -> Decision | None:
-    """A rail that holds claims of files against the files."""
-    claim = texts.find("claim")
-    verify = texts.find("verify") or texts.find("untrue")
-    if written or not (
-        claim and verify and re.search(r"\bfiles?\b|\bartifacts?\b|文件|产物", texts.whole, re.IGNORECASE)
-    ):
+def _hook(texts: Texts) -> Decision | None:
+    if (hook := texts.find("hook", texts.stated)) is None:
         return None
-    if texts.find("knowledge", texts.stated[:2]) and not texts.find("hook") and verify.field == "gap_description":
-        return None  # guidance on how to check
-    decision = Decision(rail="artifact_gate")
-    decision.because("rail", "artifact_gate", "it checks whether the files that a tool claims are real", claim, verify)
-    return decision
+    decision = Decision(rail="custom").doubt("what the rail should do has to be written by a person")
+    rule = "it acts at a moment of the agent's work, in a way that has no name here"
+    return decision.because("rail", "custom", rule, hook)
 
 
 # What a rule is about, what its rail does, and how hard the words must be: `must` is a rule about files, but a wish
@@ -263,39 +225,26 @@ def _constraint(texts: Texts, *, written: bool) -> Decision | None:
     for does, objects, hard in _RULES:
         for fields in (texts.stated, ("gap_description",)):
             aside = fields == ("gap_description",) and texts.stated != FIELDS
-            if aside and (topic or (written and objects[0] != "file-name")):
-                continue
-            both = [texts.together(word, thing, fields=fields) for thing in objects for word in hard]
-            both += [
-                _pair(texts.find(word, fields), texts.find(thing, fields))
-                for thing in objects
-                for word in hard
-                if word != "must"
-            ]
-            found = next((pair for pair in both if pair and _acts(texts, pair)), None)
-            if found is None:
+            pairs = [texts.together(word, thing, fields=fields) for thing in objects for word in hard]
+            pairs += [texts.both(word, thing, fields) for thing in objects for word in hard if word != "must"]
+            found = next((pair for pair in pairs if pair and _acts(texts, pair[1])), None)
+            if found is None or (aside and (topic or (written and objects[0] != "file-name"))):
                 continue
             decision = Decision("constraint", rail=does)
             decision.because("kind", "constraint", "a hard rule about what the agent itself may do", *found)
             decision.because("rail", does, "a constraint acts through a rail, before or after each call", found[1])
             if aside:
-                decision.doubts.append("only the description states the rule")
+                decision.doubt("only the description states the rule")
             if does == "custom":
-                decision.doubts.append("what comes in has no rail of its own; a person writes its body")
+                decision.doubt("what comes in has no rail of its own; a person writes its body")
             return decision
     return None
 
 
-def _pair(*found: Evidence | None) -> list[Evidence] | None:
-    return [one for one in found if one] if all(found) else None
-
-
-def _acts(texts: Texts, found: list[Evidence]) -> bool:
+def _acts(texts: Texts, thing: Evidence) -> bool:
     """Say whether the rule is about the agent's own acts: a folder alone may be a folder of anything."""
-    acts = any(texts.find(cue) for cue in ("file-act", "hook", "answer", "command"))
-    return (
-        acts or found[1].cue in ("file-name", "file-type", "answer", "speech", "model-input") or "/" in found[1].words
-    )
+    alone = thing.cue in ("file-name", "file-type", "answer", "speech", "model-input") or "/" in thing.words
+    return alone or any(texts.find(cue) for cue in ("file-act", "hook", "answer", "command"))
 
 
 # --------------------------------------------------------------------------- tools
@@ -307,29 +256,22 @@ def _writer(texts: Texts, artifacts: list[Artifact]) -> Decision:
         rule = "it writes a file" if artifact.strength == 3 else "a file of this format is named"
         decision.because("tool", f"artifact {artifact.format}", rule, artifact.evidence)
         if not artifact.named:
-            decision.doubts.append(f"the format {artifact.format} is only suggested, by {artifact.evidence}")
+            decision.doubt(f"the format {artifact.format} is only suggested, by {artifact.evidence}")
         elif artifact.strength == 1:
-            decision.doubts.append("only the description names the format")
-    _add_norms(decision, texts)
-    return decision
-
-
-def _add_norms(decision: Decision, texts: Texts) -> None:
-    if norms := texts.find("norms", texts.stated) or texts.find("norms"):
-        decision.skill = True
-        decision.because("skill", "yes", "the gap brings rules, a style, examples or a template of its field", norms)
+            decision.doubt("only the description names the format")
+    return _add_norms(decision, texts)
 
 
 def _action(texts: Texts) -> Decision | None:
     """An action that the agent chooses to take."""
-    knowledge = texts.find("knowledge", texts.stated)
-    web, cli, sql, wrap, act = (texts.find(cue, texts.stated) for cue in ("web", "cli", "sql", "wrap", "act"))
-    run, ask = texts.find("run", texts.stated), texts.find("ask")
+    cues = ("knowledge", "web", "cli", "sql", "wrap", "act", "run", "produce")
+    knowledge, web, cli, sql, wrap, act, run, produce = (texts.find(cue, texts.stated) for cue in cues)
+    ask = texts.find("ask") or wrap or run
     decision = Decision()
-    if sql and (ask or wrap or run):
+    if sql and ask:
         decision.tools = ["query"]
-        decision.because("tool", "query", "it asks a database", sql, ask or wrap or run)
-    elif web and not (knowledge and not (act or wrap or run)):
+        decision.because("tool", "query", "it asks a database", sql, ask)
+    elif web and (act or wrap or run or not knowledge):
         decision.tools = ["http"]
         decision.because("tool", "http", "it calls a web API", web)
     elif cli or (wrap and not knowledge):
@@ -338,14 +280,11 @@ def _action(texts: Texts) -> Decision | None:
     elif act and not knowledge:
         decision.tools = ["custom"]
         decision.because("tool", "custom", "an action with inputs and a result", act)
-        decision.doubts.append("the gap does not say how the action is done; a person writes its body")
-    elif (produce := texts.find("produce", texts.stated)) and not knowledge:
+        decision.doubt("the gap does not say how the action is done; a person writes its body")
+    elif produce and not knowledge:
         decision.tools = ["custom"]
         decision.because("tool", "custom", "it produces something, in a format that the gap does not name", produce)
-        decision.doubts.append("the gap names no file format")
+        decision.doubt("the gap names no file format")
     else:
         return None
-    if norms := texts.find("norms", texts.stated):
-        decision.skill = True
-        decision.because("skill", "yes", "the gap brings rules, a style, examples or a template of its field", norms)
-    return decision
+    return _add_norms(decision, texts, texts.stated)
