@@ -115,8 +115,10 @@ def _skill(texts: Texts) -> Decision:
     return decision.doubt("nothing in the gap says what it needs")
 
 
-def _add_norms(decision: Decision, texts: Texts, fields: tuple[str, ...] = FIELDS) -> Decision:
-    if norms := texts.find("norms", fields):
+def _add_norms(
+    decision: Decision, texts: Texts, fields: tuple[str, ...] = FIELDS, cues: tuple[str, ...] = ("norms",)
+) -> Decision:
+    if norms := next((found for cue in cues if (found := texts.find(cue, fields))), None):
         decision.skill = True
         decision.because("skill", "yes", "the gap brings rules, a style, examples or a template of its field", norms)
     return decision
@@ -181,7 +183,7 @@ def _rail(texts: Texts, *, written: bool) -> Decision | None:
             return decision.because("rail", "custom", "the text to inject changes, so code must make it", *moving)
         decision = Decision(rail="prompt")
         decision.because("rail", "prompt", "it puts a text into the prompt while the agent works", inject)
-        return _add_norms(decision, texts)
+        return _add_norms(decision, texts, cues=("norms", "documents"))
     if (remind := texts.find("remind", texts.stated)) and (session := texts.find("session")):
         decision = Decision(rail="reminder").doubt("no period is said; 5 model calls are assumed")
         return decision.because("rail", "reminder", "it reminds while the agent works", remind, session)
@@ -244,7 +246,7 @@ def _constraint(texts: Texts, *, written: bool) -> Decision | None:
 def _acts(texts: Texts, thing: Evidence) -> bool:
     """Say whether the rule is about the agent's own acts: a folder alone may be a folder of anything."""
     alone = thing.cue in ("file-name", "file-type", "answer", "speech", "model-input") or "/" in thing.words
-    return alone or any(texts.find(cue) for cue in ("file-act", "hook", "answer", "command"))
+    return alone or any(texts.find(cue) for cue in ("file-act", "hook", "answer", "command", "enforce"))
 
 
 # --------------------------------------------------------------------------- tools
@@ -264,9 +266,9 @@ def _writer(texts: Texts, artifacts: list[Artifact]) -> Decision:
 
 def _action(texts: Texts) -> Decision | None:
     """An action that the agent chooses to take."""
-    cues = ("knowledge", "web", "cli", "sql", "wrap", "act", "run", "produce")
-    knowledge, web, cli, sql, wrap, act, run, produce = (texts.find(cue, texts.stated) for cue in cues)
-    ask = texts.find("ask") or wrap or run
+    cues = ("knowledge", "web", "cli", "wrap", "act", "run", "produce")
+    knowledge, web, cli, wrap, act, run, produce = (texts.find(cue, texts.stated) for cue in cues)
+    sql, ask = texts.find("sql"), texts.find("ask") or wrap or run
     decision = Decision()
     if sql and ask:
         decision.tools = ["query"]

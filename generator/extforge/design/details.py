@@ -176,6 +176,7 @@ def guard(text: str) -> dict[str, Any]:
     if not require and not forbid and (style := next((s for p, s in _STYLES if re.search(p, text, _FLAGS)), "")):
         require["pattern"] = style
     said = [(part, folders) for part in sentences_of(text) if (folders := _folders(part))]
+    said.sort(key=lambda pair: not any("/" in path for path in pair[1]))  # a path says more than a name
     for part, folders in said[:1]:
         outside = re.search(r"\boutside\b|\bout of (?!the\b)|之外|以外", part, _FLAGS)
         rules["require" if outside else _verb(part, text)]["folder"] = folders
