@@ -82,7 +82,7 @@ def _mention_pattern() -> re.Pattern[str]:
 def mentions(text: str) -> list[tuple[str, re.Match[str]]]:
     """Return (format, where it stands) for each format word of a text.
 
-    The English noun `word` names a format only as `Word`, after `MS`, before `format`, or beside another format.
+    The English noun `word` names a format only as `Word`, after `MS`, before `format`, in Chinese, or beside another format.
     """
     forms = dict(_words())
     found = [(forms[match[0].lower()], match) for match in _mention_pattern().finditer(text)]
@@ -92,7 +92,8 @@ def mentions(text: str) -> list[tuple[str, re.Match[str]]]:
             beside = [other for _, other in found[max(0, index - 1) : index + 2] if other is not match]
             joined = any(_joined(text, *sorted((match, other), key=lambda m: m.start())) for other in beside)
             before, after = text[max(0, match.start() - 12) : match.start()], text[match.end() :]
-            if not (joined or _WORD.search(before) or re.match(r" (format|export|template)", after)):
+            chinese = not f"{before[-1:]}{after[:1]}".isascii()
+            if not (joined or chinese or _WORD.search(before) or re.match(r" (format|export|template)", after)):
                 continue
         kept.append((form, match))
     return kept

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -43,10 +43,10 @@ CUES: dict[str, str] = {
     r"|规范|规定|指南|指引|品牌|模板|版式|口径|示例|样例|范例|案例|验收标准|流程(?!图)|原则|条款|约定|话术|最佳实践|手册|准则",
     "documents": r"runbooks?|procedures?|instructions|checklists?|流程(?!图)|步骤|知识",
     # ----- how hard a rule is
-    "prohibit": r"(must|may|shall|should|can|could|would|do|does) ?(not|n't)|((must|may|shall|should) )?never|nobody|nothing|no [a-z ]{1,20} (may|must|can|should|ever)"
+    "prohibit": r"(must|may|shall|should|can|could|would|do|does) ?(not|n't)(?! (have|need) to)|((must|may|shall|should) )?never|nobody|nothing|no [a-z ]{1,20} (may|must|can|should|ever)"
     r"|no ([a-z]+ )?(writes?|deletes?|deletions?|uploads?|downloads?|edits?|access|commands?|mention|[a-z]+ing)"
     r"|forbid~|forbidden|prohibit~|disallow~|deny~|block~|refuse~|reject~|ban~|prevent~|confine~|restrict~|restrictions?|intercept~|protect~|guard~|guardrails?"
-    r"|(not|n't) (be )?(allowed|permitted)|read[- ]only access|(stay|keep)(s|ing)? ([a-z-]+ ){0,4}(out of|away|off)|turned away|limit~ [a-z ]{1,40} to"
+    r"|(not|n't) (be )?(allowed|permitted)|read[- ]only access|(stay|keep)(s|ing)? ([a-z-]+ ){0,4}(out of|away|off)|turned away|limit~ ([a-z ]{1,40} to|(the )?(file )?(extensions?|types?))"
     r"|(black|block|deny|allow) ?-?lists?"
     r"|防止|不应|禁止|不得|严禁|不允许|不准|不许|不可(?!用|编辑|见)|阻止|阻断|拒绝|拦截|拦[下住]|不让|杜绝|避免出现|黑名单|退回|(访问)?限制(?!.{0,6}次)"
     r"|不(能|要|可以|应该?)(再)?(?=出现|包含|提到|提及|透露|写|删|改|修改|覆盖|泄露|输出|执行|调用|访问|带有|含有|承诺)",
@@ -239,6 +239,7 @@ class Texts:
         return [(name, part) for name, text in self.fields.items() for part in sentences_of(text)]
 
 
-def matches(cue: str, text: str) -> list[re.Match[str]]:
+@lru_cache(512)
+def matches(cue: str, text: str) -> tuple[re.Match[str], ...]:
     """Return every place of a cue in a text."""
-    return list(_pattern(cue).finditer(text))
+    return tuple(_pattern(cue).finditer(text))

@@ -81,7 +81,7 @@ def decide(gap: Gap) -> list[Decision]:
     if first is None:
         wanted = [] if _is_topic(texts) else artifacts
         first = _rail(texts, written=named) or (_writer(texts, wanted) if wanted else None)
-        first = first or _action(texts) or _hook(texts) or _skill(texts)
+        first = first or _action(texts) or _hook(texts) or _ban(texts) or _skill(texts)
     if first.kind == "capability":
         first.because("kind", "capability", "no hard rule about what the agent itself may do")
     return [first]
@@ -202,6 +202,16 @@ def _hook(texts: Texts) -> Decision | None:
     decision = Decision(rail="custom").doubt("what the rail should do has to be written by a person")
     rule = "it acts at a moment of the agent's work, in a way that has no name here"
     return decision.because("rail", "custom", rule, hook)
+
+
+def _ban(texts: Texts) -> Decision | None:
+    """A rule that forbids something for which there is no word here."""
+    ban = texts.find("prohibit", texts.stated)
+    if ban is None or texts.find("knowledge", texts.stated):
+        return None
+    decision = Decision("constraint", rail="guard").doubt("what is forbidden could not be told from the words")
+    decision.because("kind", "constraint", "it forbids something", ban)
+    return decision.because("rail", "guard", "a constraint acts through a rail, before each call", ban)
 
 
 # What a rule is about, what its rail does, and how hard the words must be: `must` is a rule about files, but a wish
