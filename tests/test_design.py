@@ -510,8 +510,25 @@ def test_every_wish_becomes_a_tree_that_passes(tmp_path: Path) -> None:
 @pytest.mark.host
 def test_gaps_become_extensions_that_run_without_a_hand_edit(tmp_path: Path) -> None:
     """Nothing passes in silence: a tool works in the real host, or it is named as not written yet."""
-    gaps, _ = labelled(GAPS / "held_out.yaml")
-    chosen = {"a05", "a07", "a09", "a11", "a12", "a17", "a30", "a33", "a34"}
+    gaps = labelled(GAPS / "held_out.yaml")[0] + labelled(GAPS / "wishes.yaml")[0]
+    chosen = {
+        "a05",
+        "a07",
+        "a09",
+        "a11",
+        "a12",
+        "a17",
+        "a30",
+        "a33",
+        "a34",
+        "w01",
+        "w06",
+        "w12",
+        "w14",
+        "w19",
+        "w42",
+        "w54",
+    }
     found = designed(*[one for one in gaps if one.id in chosen])
     open_tools = {draft.name for draft in found.drafts if draft.decision.doubts and "http" in draft.decision.tools}
     assert open_tools == {"currency_conversion"}
@@ -521,7 +538,7 @@ def test_gaps_become_extensions_that_run_without_a_hand_edit(tmp_path: Path) -> 
     verdicts = {
         Path(report.path).name: (report.verdict.value, [f.code for f in report.findings]) for report in run.reports
     }
-    assert len(verdicts) == 10
+    assert len(verdicts) == 17
     assert verdicts.pop("currency_conversion") == ("fail", ["tool-not-implemented"])
     assert verdicts.pop("dynamic_injection_date") == ("undetermined", [])
     assert {verdict for verdict, _ in verdicts.values()} == {"pass"}, verdicts

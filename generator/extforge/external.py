@@ -25,9 +25,7 @@ __all__ = ["SHELLS", "check_external", "derived_params", "external_options"]
 _PLACE = re.compile(r"\{\{|\}\}|\{([a-z_][a-z0-9_]*)\}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")  # RFC 9110 §5.6.2 token
-SHELLS = frozenset(
-    ("sh bash dash zsh ksh csh tcsh fish cmd command powershell pwsh env xargs sudo su busybox").split()
-)
+SHELLS = frozenset(("sh bash dash zsh ksh csh tcsh fish cmd command powershell pwsh env xargs sudo su busybox").split())
 _CODE_OPTIONS = frozenset(("-c", "-e", "-E", "-r", "--eval", "--execute", "--command", "-Command", "-exec"))
 # What a SQL text has besides parameters: strings, quoted names, comments.
 _SQL_TOKEN = re.compile(

@@ -69,7 +69,7 @@ class Part:
 
     def leave_open(self, doubt: str, todo: str = "") -> Spec:
         """Return a body for a person to write, and say why it is left to them."""
-        self.decision.doubts.append(doubt)
+        self.decision.doubt(doubt)
         return self.notes(todo)
 
     def notes(self, todo: str = "") -> Spec:
@@ -221,7 +221,7 @@ def _guard(part: Part) -> Spec:
             part.state(f"{verb}.{key}", value)
     if not rule:
         doubt = "no suffix, folder, type or command could be read: it asks for a portable name in the workspace"
-        part.decision.doubts.append(doubt)
+        part.decision.doubt(doubt)
     return {"guard": {**rule, "message": title(part.gap, 200)}}
 
 
@@ -235,6 +235,7 @@ def _reminder(part: Part) -> Spec:
         part.state("every", f"{said['every']} {said['of']}")
     else:
         part.state("every", "5 model_calls", "no number is said; extforge's default")
+        part.decision.doubt("no period is said; 5 model calls are assumed")
     return {"reminder": {**said, "text": part.words(400)}}
 
 
@@ -245,7 +246,7 @@ def _budget(part: Part) -> Spec:
         return {"budget": said}
     part.state("limit", "1000000 calls", "no limit is said; it counts, and its limit is out of reach")
     if matches("limit", part.text):
-        part.decision.doubts.append("a limit is spoken of, but no number of calls, characters or seconds; put yours in")
+        part.decision.doubt("a limit is spoken of, but no number of calls, characters or seconds; put yours in")
     return {"budget": {"calls": 1_000_000}}
 
 
@@ -256,7 +257,7 @@ def _prompt(part: Part) -> Spec:
         part.state("when_mentions", ", ".join(words))
     if part.skill:
         return {"prompt": {"skill": part.skill, **when}}
-    part.decision.doubts.append("the text to inject is the gap's own; put in the one that is meant")
+    part.decision.doubt("the text to inject is the gap's own; put in the one that is meant")
     return {"prompt": {"text": part.words(600), **when}}
 
 
@@ -280,6 +281,8 @@ def _result_filter(part: Part) -> Spec:
     if longest or _LONG.search(part.text):
         rule = "the gap states it" if longest else "no number is said; a length to start from"
         part.state("max_characters", longest or 20_000, rule)
+        if not longest:
+            part.decision.doubt("no length is said; 20,000 characters are assumed")
         return {"result_filter": {"max_characters": longest or 20_000}}
     doubt = "no form of what is to be filtered could be read; replace custom by result_filter with patterns"
     return part.leave_open(doubt, "Replace custom by result_filter with its patterns, then extforge writes the rail")

@@ -185,8 +185,9 @@ def _rail(texts: Texts, *, written: bool) -> Decision | None:
         decision.because("rail", "prompt", "it puts a text into the prompt while the agent works", inject)
         return _add_norms(decision, texts, cues=("norms", "documents"))
     if (remind := texts.find("remind", texts.stated)) and (session := texts.find("session")):
-        decision = Decision(rail="reminder").doubt("no period is said; 5 model calls are assumed")
-        return decision.because("rail", "reminder", "it reminds while the agent works", remind, session)
+        return Decision(rail="reminder").because(
+            "rail", "reminder", "it reminds while the agent works", remind, session
+        )
     protect = texts.find("protect", texts.stated) or (texts.find("shrink") and texts.find("protect"))
     if protect and not texts.find("knowledge", texts.stated):
         decision = Decision("constraint", rail="output_guard")
