@@ -67,8 +67,7 @@ class Artifact:
 @cache
 def _words() -> list[tuple[str, str]]:
     """Return (word, format), longest word first."""
-    table = FORMAT_WORDS
-    pairs = [(word, form) for form, words in table.items() for word in (*words, *_MORE_WORDS.get(form, ()))]
+    pairs = [(word, form) for form, words in FORMAT_WORDS.items() for word in (*words, *_MORE_WORDS.get(form, ()))]
     return sorted([*pairs, *_LIBRARIES.items()], key=lambda pair: -len(pair[0]))
 
 
@@ -144,7 +143,7 @@ def artifacts_of(texts: Texts) -> list[Artifact]:
     best: dict[str, Artifact] = {}
     for artifact in found:
         keep = artifact.strength == strongest and (artifact.strength == 3 or artifact.format not in read)
-        if keep and artifact.format not in best:
+        if keep and (artifact.format not in best or (artifact.apart and not best[artifact.format].apart)):
             best[artifact.format] = artifact
     return list(best.values())
 
@@ -152,18 +151,15 @@ def artifacts_of(texts: Texts) -> list[Artifact]:
 def _is_ruled(clause: str) -> bool:
     """Say whether a clause states a rule about the names, types and places of files, or about writing them."""
     said = {cue for cue in ("only", "prohibit", "must", "file-name", "file-place", "file-act") if matches(cue, clause)}
-    return (bool(said & {"file-name", "file-place"}) and bool(said & {"only", "prohibit", "must"})) or (
-        "file-act" in said and bool(said & {"only", "prohibit"})
-    )
+    acts = "file-act" in said and said & {"only", "prohibit"}
+    return bool(acts or (said & {"file-name", "file-place"} and said & {"only", "prohibit", "must"}))
 
 
 def _role(name: str, clause: str, form: str, match: re.Match[str]) -> int:
     """Return how sure it is that this is a product: 3, 2 or 1; 0 for something that is read; -1 for neither."""
     before, after = clause[: match.start()], clause[match.end() :]
-    only = re.search(r"\bonly (write |save |accept |allow )?\.?$", before, re.IGNORECASE) and re.match(
-        r" files?\b", after
-    )
-    if only or _FILE_RULE_AFTER.match(after) or _FILE_RULE_BEFORE.search(before):
+    only = re.search(r"\bonly (write |save |accept |allow )?\.?$", before, re.IGNORECASE)
+    if (only and re.match(r" files?\b", after)) or _FILE_RULE_AFTER.match(after) or _FILE_RULE_BEFORE.search(before):
         return -1
     if any(lack.end() <= match.start() + 1 for lack in matches("lack", clause)):
         return -1

@@ -160,10 +160,10 @@ def _http(part: Part) -> Spec:
 
 def _command(part: Part) -> Spec:
     gap = part.gap
-    for text in (gap.suggested_approach, gap.feature, gap.gap_description):
-        if words := details.program(text, part.text):
-            part.state("argv", " ".join(words))
-            return {"command": {"argv": [*words, "{arguments}"]}}
+    texts = (gap.suggested_approach, gap.feature, gap.gap_description)
+    if words := next((found for text in texts if (found := details.program(text, part.text))), None):
+        part.state("argv", " ".join(words))
+        return {"command": {"argv": [*words, "{arguments}"]}}
     doubt = "the gap names no program, so its tool is left to be filled in"
     return part.leave_open(doubt, "A program: replace custom by command with its argv, then extforge writes the call")
 
@@ -220,8 +220,7 @@ def _guard(part: Part) -> Spec:
         for key, value in parts.items():
             part.state(f"{verb}.{key}", value)
     if not rule:
-        doubt = "no suffix, folder, type or command could be read: it asks for a portable name in the workspace"
-        part.decision.doubt(doubt)
+        part.decision.doubt("no suffix, folder, type or command is read: it asks for a portable name in the workspace")
     return {"guard": {**rule, "message": title(part.gap, 200)}}
 
 
@@ -307,7 +306,7 @@ _MATERIAL = (
     (r"clause librar|条款库|条款", "references/clauses.md"),
     (r"brand|品牌|版式|layout spec", "references/brand_guide.md"),
     (
-        r"guideline|\bguide\b|规范|指南|手册|handbook|playbook|policy|policies|口径|convention|约定|准则",
+        r"guideline|\bguide\b|规范|指南|手册|handbook|playbook|polic(y|ies)|口径|convention|约定|准则",
         "references/guide.md",
     ),
     (r"example|sample|示例|样例|范例|案例", "references/examples.md"),

@@ -221,18 +221,13 @@ class Texts:
                     return Evidence(cue, match[0], name)
         return None
 
-    def together(self, *cues: str, fields: tuple[str, ...] = FIELDS) -> list[Evidence] | None:
-        """Return the cues when one field has them all."""
-        for name in fields:
-            found = [self.find(cue, (name,)) for cue in cues]
+    def together(self, *cues: str, fields: tuple[str, ...] = FIELDS, anywhere: bool = False) -> list[Evidence] | None:
+        """Return the cues when one field has them all; `anywhere`: when these fields have them between them."""
+        for names in [fields] if anywhere else [(name,) for name in fields]:
+            found = [self.find(cue, names) for cue in cues]
             if all(found):
                 return [evidence for evidence in found if evidence]
         return None
-
-    def both(self, one: str, other: str, fields: tuple[str, ...]) -> list[Evidence] | None:
-        """Return two cues wherever in these fields each stands."""
-        found = self.find(one, fields), self.find(other, fields)
-        return [found[0], found[1]] if found[0] and found[1] else None
 
     def sentences(self) -> list[tuple[str, str]]:
         """Return (field, sentence) for every sentence."""

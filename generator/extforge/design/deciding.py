@@ -185,9 +185,8 @@ def _rail(texts: Texts, *, written: bool) -> Decision | None:
         decision.because("rail", "prompt", "it puts a text into the prompt while the agent works", inject)
         return _add_norms(decision, texts, cues=("norms", "documents"))
     if (remind := texts.find("remind", texts.stated)) and (session := texts.find("session")):
-        return Decision(rail="reminder").because(
-            "rail", "reminder", "it reminds while the agent works", remind, session
-        )
+        rule = "it reminds while the agent works"
+        return Decision(rail="reminder").because("rail", "reminder", rule, remind, session)
     protect = texts.find("protect", texts.stated) or (texts.find("shrink") and texts.find("protect"))
     if protect and not texts.find("knowledge", texts.stated):
         decision = Decision("constraint", rail="output_guard")
@@ -238,8 +237,9 @@ def _constraint(texts: Texts, *, written: bool) -> Decision | None:
     for does, objects, hard in _RULES:
         for fields in (texts.stated, ("gap_description",)):
             aside = fields == ("gap_description",) and texts.stated != FIELDS
-            pairs = [texts.together(word, thing, fields=fields) for thing in objects for word in hard]
-            pairs += [texts.both(word, thing, fields) for thing in objects for word in hard if word != "must"]
+            cues = [(word, thing) for thing in objects for word in hard]
+            pairs = [texts.together(*both, fields=fields) for both in cues]
+            pairs += [texts.together(*both, fields=fields, anywhere=True) for both in cues if both[0] != "must"]
             found = next((pair for pair in pairs if pair and _acts(texts, pair[1])), None)
             if found is None or (aside and (topic or (written and objects[0] != "file-name"))):
                 continue
@@ -280,24 +280,19 @@ def _action(texts: Texts) -> Decision | None:
     cues = ("knowledge", "web", "cli", "wrap", "act", "run", "produce")
     knowledge, web, cli, wrap, act, run, produce = (texts.find(cue, texts.stated) for cue in cues)
     sql, ask = texts.find("sql"), texts.find("ask") or wrap or run
-    decision = Decision()
-    if sql and ask:
-        decision.tools = ["query"]
-        decision.because("tool", "query", "it asks a database", sql, ask)
-    elif web and (act or wrap or run or not knowledge):
-        decision.tools = ["http"]
-        decision.because("tool", "http", "it calls a web API", web)
-    elif cli or (wrap and not knowledge):
-        decision.tools = ["command"]
-        decision.because("tool", "command", "it wraps a command line program", cli, wrap or run)
-    elif act and not knowledge:
-        decision.tools = ["custom"]
-        decision.because("tool", "custom", "an action with inputs and a result", act)
-        decision.doubt("the gap does not say how the action is done; a person writes its body")
-    elif produce and not knowledge:
-        decision.tools = ["custom"]
-        decision.because("tool", "custom", "it produces something, in a format that the gap does not name", produce)
-        decision.doubt("the gap names no file format")
-    else:
-        return None
-    return _add_norms(decision, texts, texts.stated)
+    act, produce = (None, None) if knowledge else (act, produce)
+    doing = act or wrap or run or not knowledge
+    unsaid = "the gap does not say how the action is done; a person writes its body"
+    choices = (
+        (sql and ask, "query", "it asks a database", (sql, ask), ""),
+        (web and doing, "http", "it calls a web API", (web,), ""),
+        (cli or (wrap and not knowledge), "command", "it wraps a command line program", (cli, wrap or run), ""),
+        (act, "custom", "an action with inputs and a result", (act,), unsaid),
+        (produce, "custom", "it produces something, in no format that is named", (produce,), "the gap names no file format"),
+    )  # fmt: skip
+    for chosen, does, rule, words, doubt in choices:
+        if chosen:
+            decision = Decision(tools=[does]).because("tool", does, rule, *words)
+            decision.doubts += [doubt] if doubt else []
+            return _add_norms(decision, texts, texts.stated)
+    return None

@@ -338,12 +338,7 @@ _VAGUE = SHELLS | frozenset(
 
 
 def program(text: str, context: str = "") -> list[str]:
-    """Return the program, and perhaps its subcommand, of `wrap git blame as an action`.
-
-    Args:
-        text: where it may stand.
-        context: the whole; where it speaks of a command line, `run x` is more than a word.
-    """
+    """Return the program of `wrap git blame as an action`, and its subcommand; `run x` counts in a CLI's context only."""
     ends = r"(?= (?:as|in|on|with|for|and|from|through|via|using)\b|[.,;]|$)"
     patterns = (
         r"`([a-z][a-z0-9_.-]*)((?: [a-z][a-z0-9-]*)?)[^`\n]*`",
