@@ -32,13 +32,13 @@ CUES: dict[str, str] = {
     "knowledge": r"guide~|guidance|guidelines?|best practices?|conventions?|etiquette|playbooks?|runbooks?|procedures?|rules|glossary"
     r"|terminology|checklists?|decision (framework|tree|matrix|help)|handbooks?|know[- ]?how|knowledge( base)?|tips|instructions|pitfalls|pros and cons|trade-?offs?"
     r"|(when|how|where|whether|what|which [a-z]+) to|choosing|vs\.?|norms|policy|policies|principles|methodology|method for|advice"
-    r"|standards?|skills?|taxonomy|workflow|lessons|cheat ?sheets?|criteria|examples?|samples?"
+    r"|standards?|skills?|taxonomy|workflow|lessons|cheat ?sheets?|criteria|(?<!for )examples?|samples?"
     r"|规范|指南|指引|约定|规则|流程(?!图)|步骤|示例|样例|案例|最佳实践|知识|话术|口径|决策(框架|树|依据)|选型|术语|经验|手册"
     r"|沉淀|技巧|礼仪|原则|方法论|注意事项|何时|如何|怎么(?!办)|什么时候|什么情况|建议|常识|教程|准则|要领|心得|制度|误区",
     "question": r"^(how (?!many|much)|when|why|where|which|what|whether|choosing) .*|何时.*|如何.*|怎么.*|什么(时候|情况).*|哪[种个].*|.*选型.*",
     # ----- what makes a skill beside a tool: rules of the field, a house style, examples, acceptance
     "norms": r"guide|guidance|guidelines?|brand( book| rules| style)?|branding|(house|writing) style|style ?guides?|conventions?"
-    r"|best practices?|(brand|layout|drafting|filling|writing|style) (rules|spec|specification)|rules|examples?|samples?"
+    r"|best practices?|(brand|layout|drafting|filling|writing|style) (rules|spec|specification)|rules|(?<!for )examples?|samples?"
     r"|acceptance criteria|clause library|checklists?|templates?|playbooks?|policy|policies|glossary|norms|handbooks?"
     r"|规范|规定|指南|指引|品牌|模板|版式|口径|示例|样例|范例|案例|验收标准|流程(?!图)|原则|条款|约定|话术|最佳实践|手册|准则",
     "documents": r"runbooks?|procedures?|instructions|checklists?|流程(?!图)|步骤|知识",
