@@ -306,6 +306,22 @@ def test_artifacts_commands_and_queries_have_their_values() -> None:
     assert list(does("Orders", "", "Read-only SQL on PostgreSQL")) == ["custom"]
 
 
+@pytest.mark.parametrize(
+    ("says", "argv"),
+    [
+        pytest.param("Wrap `ruff check`", ["ruff", "check"], id="in backticks"),
+        pytest.param("Wrap git branch -d as an action", ["git", "branch"], id="with an option"),
+        pytest.param("Call ffmpeg on the command line", ["ffmpeg"], id="where a command line is spoken of"),
+        pytest.param("Add a CLI tool for running bash commands", None, id="a shell is no program to wrap"),
+        pytest.param("Run our linter on the command line", None, id="somebody's"),
+        pytest.param("A CLI for the on-call assistant", None, id="a word with `call` in it"),
+    ],
+)
+def test_a_command_runs_the_program_that_is_named_or_is_left_open(says: str, argv: list[str] | None) -> None:
+    does = design_of(gap("A program", "", says))["tools"][0]["does"]
+    assert does.get("command", {}).get("argv") == (argv and [*argv, "{arguments}"])
+
+
 def test_two_products_of_one_gap_are_two_tools_and_material_is_for_a_person_to_bring() -> None:
     design = design_of(gap("会议纪要生成 Word 和 PDF", "", "生成 docx 与 pdf，遵循品牌模板"))
     assert [tool["does"]["artifact"]["format"] for tool in design["tools"]] == ["docx", "pdf"]
