@@ -312,7 +312,7 @@ def test_artifacts_commands_and_queries_have_their_values() -> None:
         pytest.param("Wrap `ruff check`", ["ruff", "check"], id="in backticks"),
         pytest.param("Wrap git branch -d as an action", ["git", "branch"], id="with an option"),
         pytest.param("Call ffmpeg on the command line", ["ffmpeg"], id="where a command line is spoken of"),
-        pytest.param("Add a CLI tool for running bash commands", None, id="a shell is no program to wrap"),
+        pytest.param("Wrap bash as an action", None, id="a shell is no program to wrap"),
         pytest.param("Run our linter on the command line", None, id="somebody's"),
         pytest.param("A CLI for the on-call assistant", None, id="a word with `call` in it"),
     ],
