@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from designs import GAPS, design_of, designed, gap, labelled, write_gaps
@@ -20,7 +20,11 @@ from extforge.design.gaps import Gap
 from extforge.generate import generate
 from extforge.naming import GENERIC_NAMES
 from extforge_harness.host.run import verify_in_host
+from extforge_verifiers import Verdict, verify_extension
 from extforge_verifiers.documents import read_document
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def answer(one: Gap) -> tuple[str, list[str], list[str]]:
@@ -41,12 +45,18 @@ def accuracy(path: Path) -> tuple[float, float, float, list[str]]:
     return sum(kinds) / len(rows), sum(components) / len(rows), sum(formats) / len(rows), wrong
 
 
-@pytest.mark.parametrize("name", ["held_out.yaml", "blind.yaml", "requests.yaml"])
-def test_gaps_of_many_fields_are_designed_as_the_hosts_rules_have_it(name: str) -> None:
-    kinds, components, formats, wrong = accuracy(GAPS / name)
-    assert kinds >= 0.95, wrong
-    assert components >= 0.9, wrong
-    assert formats >= 0.9, wrong
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        pytest.param("held_out.yaml", set(), id="of many fields"),
+        pytest.param("blind.yaml", set(), id="more of them"),
+        pytest.param("requests.yaml", {"r28"}, id="feature requests"),
+        pytest.param("wishes.yaml", set(), id="wishes of several trades"),
+        pytest.param("look_alikes.yaml", {"l36"}, id="no rules, in the words of rules"),
+    ],
+)
+def test_gaps_of_many_fields_are_designed_as_the_hosts_rules_have_it(name: str, wrong: set[str]) -> None:
+    assert set(accuracy(GAPS / name)[3]) <= wrong
 
 
 def test_the_shared_labelled_gaps_are_met(shared: Path) -> None:
@@ -56,38 +66,77 @@ def test_the_shared_labelled_gaps_are_met(shared: Path) -> None:
 
 def test_what_the_committed_gaps_state_is_in_the_plan() -> None:
     looked_at = 0
-    for name in ("held_out.yaml", "blind.yaml"):
+    for name in ("held_out.yaml", "blind.yaml", "wishes.yaml", "look_alikes.yaml"):
         gaps, expected = labelled(GAPS / name)
         for one in gaps:
-            if details := expected[one.id].get("details"):
+            details = expected[one.id].get("details", [])
+            for detail in [details] if isinstance(details, str) else details:
                 looked_at += 1
-                assert_states(one, details)
-    assert looked_at > 30
+                assert_states(one, detail)
+    assert looked_at > 90
 
 
 def assert_states(one: Gap, details: str) -> None:
     """Hold one gap's designs against what a person read in it: `suffix=_v1`, `every=5 model_calls`, `does=http`."""
     designs = designed(one).plan["designs"]
-    rails = [next(iter(rail["does"].items())) for design in designs for rail in design.get("rails", [])]
-    tools = [next(iter(tool["does"].items())) for design in designs for tool in design.get("tools", [])]
+    options = dict(bodies(designs))
     if "split" in details:
         assert [design["kind"] for design in designs] == ["constraint", "capability"], one.feature
         assert designs[1]["depends_on"] == [designs[0]["extension_name"]]
         assert designs[0]["applies_to"] == [designs[1]["extension_name"]]
     key, _, value = details.removeprefix("split ").partition("=")
-    options = dict(rails + tools)
-    require = options.get("guard", {}).get("require", {})
+    guard, artifact = options.get("guard", {}), options.get("artifact", {})
+    require, forbid = guard.get("require", {}), guard.get("forbid", {})
     stated: dict[str, Any] = {
         "suffix": require.get("stem_suffix"),
         "folder": ",".join(require.get("folder", [])),
+        "forbidden": ",".join(forbid.get("folder", [])),
         "extension": ",".join(require.get("extension", [])),
         "every": "{every} {of}".format(**{"every": 0, "of": "", **options.get("reminder", {})}),
         "budget": str(options.get("budget", {}).get("calls")),
-        "keys": ",".join(options.get("artifact", {}).get("required_keys", [])),
-        "slides": str(options.get("artifact", {}).get("minimum", {}).get("slides")),
+        "warn": str(options.get("budget", {}).get("warn_at")),
+        "characters": str(options.get("result_filter", {}).get("max_characters")),
+        "keys": ",".join(artifact.get("required_keys", [])),
+        "columns": ",".join(artifact.get("required_columns", [])),
+        "slides": str(artifact.get("minimum", {}).get("slides")),
         "does": decide(one)[-1].rail or decide(one)[-1].tools[0],
     }
     assert stated[key] == value, (one.feature, designs)
+
+
+def bodies(designs: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
+    """Return what each rail and tool does, with its options."""
+    parts = [part for design in designs for kind in ("rails", "tools") for part in design.get(kind, [])]
+    return [next(iter(part["does"].items())) for part in parts]
+
+
+def literals(value: object) -> Iterator[object]:
+    """Return the leaves of a plan's value."""
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from literals(item)
+    if not isinstance(value, (dict, list)):
+        yield value
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in GAPS.glob("*.yaml")))
+def test_no_value_is_in_a_plan_that_its_gap_does_not_hold(name: str) -> None:
+    gaps, _ = labelled(GAPS / name)
+    looked_at = 0
+    for one in gaps:
+        text = f"{one.feature} {one.suggested_approach} {one.gap_description}".lower().replace(",", "")
+        for does, body in bodies(designed(one).plan["designs"]):
+            chosen = {
+                "guard": [body.get(verb, {}).get(key, []) for verb in ("require", "forbid") for key in ("folder", "extension", "stem_suffix")],
+                "budget": [body.get(key, []) for key in ("calls", "characters")],
+                "result_filter": [body.get("max_characters", [])],
+                "artifact": [body.get(key, []) for key in ("required_keys", "required_columns")],
+                "command": [body.get("argv", [])[:-1]],
+            }.get(does, [])  # fmt: skip
+            for value in literals(chosen):
+                looked_at += 1
+                default = value in (1_000_000, 20_000, ".")  # --explain calls them extforge's own
+                assert default or str(value).lower().lstrip(".") in text, (one.feature, does, value)
+    assert looked_at > 2
 
 
 # --------------------------------------------------------------------------- decisions
@@ -257,6 +306,22 @@ def test_artifacts_commands_and_queries_have_their_values() -> None:
     assert list(does("Orders", "", "Read-only SQL on PostgreSQL")) == ["custom"]
 
 
+@pytest.mark.parametrize(
+    ("says", "argv"),
+    [
+        pytest.param("Wrap `ruff check`", ["ruff", "check"], id="in backticks"),
+        pytest.param("Wrap git branch -d as an action", ["git", "branch"], id="with an option"),
+        pytest.param("Call ffmpeg on the command line", ["ffmpeg"], id="where a command line is spoken of"),
+        pytest.param("Wrap bash as an action", None, id="a shell is no program to wrap"),
+        pytest.param("Run our linter on the command line", None, id="somebody's"),
+        pytest.param("A CLI for the on-call assistant", None, id="a word with `call` in it"),
+    ],
+)
+def test_a_command_runs_the_program_that_is_named_or_is_left_open(says: str, argv: list[str] | None) -> None:
+    does = design_of(gap("A program", "", says))["tools"][0]["does"]
+    assert does.get("command", {}).get("argv") == (argv and [*argv, "{arguments}"])
+
+
 def test_two_products_of_one_gap_are_two_tools_and_material_is_for_a_person_to_bring() -> None:
     design = design_of(gap("会议纪要生成 Word 和 PDF", "", "生成 docx 与 pdf，遵循品牌模板"))
     assert [tool["does"]["artifact"]["format"] for tool in design["tools"]] == ["docx", "pdf"]
@@ -351,7 +416,7 @@ def test_community_skills_are_matched_across_languages_once_with_score_and_reaso
 
 WORDS = (
     "生成 导出 PPT pptx Word 文件名 必须 以 _v1 结尾 禁止 回答 手机号 每5轮 提醒 审计 工具调用 预算 会话 API HTTP 接口 SQL 数据库 wrap git"
-    " CLI guide 规范 export PDF JSON keys name, version never overwrite folder outside ../../etc /etc {{ x }} {% raw %} \"\"\" ''' ` $(rm -rf)"
+    " CLI run bash commands guide 规范 export PDF JSON keys name, version never overwrite folder outside ../../etc /etc {{ x }} {% raw %} \"\"\" ''' ` $(rm -rf)"
     " : - # | > & * ! % @ \\ \n \r \t \x00 \x1b \u2028 \ufeff 😀 class import con nul 3d a b".split(" ")
 )
 TEXT = st.lists(st.sampled_from(WORDS) | st.text(max_size=12), max_size=14).map(" ".join)
@@ -449,11 +514,37 @@ def test_the_example_is_what_the_page_on_design_says() -> None:
 # --------------------------------------------------------------------------- the chain
 
 
+def test_every_wish_becomes_a_tree_that_passes(tmp_path: Path) -> None:
+    gaps, _ = labelled(GAPS / "wishes.yaml")
+    result = generate(designed(*gaps).checked, str(tmp_path))
+    assert (result.applied, len(result.roots)) == (True, len(gaps))
+    for root in result.roots:
+        report = verify_extension(str(result.target / root))
+        assert (report.verdict, report.findings) == (Verdict.PASS, ()), root
+
+
 @pytest.mark.host
 def test_gaps_become_extensions_that_run_without_a_hand_edit(tmp_path: Path) -> None:
     """Nothing passes in silence: a tool works in the real host, or it is named as not written yet."""
-    gaps, _ = labelled(GAPS / "held_out.yaml")
-    chosen = {"a05", "a07", "a09", "a11", "a12", "a17", "a30", "a33", "a34"}
+    gaps = labelled(GAPS / "held_out.yaml")[0] + labelled(GAPS / "wishes.yaml")[0]
+    chosen = {
+        "a05",
+        "a07",
+        "a09",
+        "a11",
+        "a12",
+        "a17",
+        "a30",
+        "a33",
+        "a34",
+        "w01",
+        "w06",
+        "w12",
+        "w14",
+        "w19",
+        "w42",
+        "w54",
+    }
     found = designed(*[one for one in gaps if one.id in chosen])
     open_tools = {draft.name for draft in found.drafts if draft.decision.doubts and "http" in draft.decision.tools}
     assert open_tools == {"currency_conversion"}
@@ -463,7 +554,7 @@ def test_gaps_become_extensions_that_run_without_a_hand_edit(tmp_path: Path) -> 
     verdicts = {
         Path(report.path).name: (report.verdict.value, [f.code for f in report.findings]) for report in run.reports
     }
-    assert len(verdicts) == 10
+    assert len(verdicts) == 17
     assert verdicts.pop("currency_conversion") == ("fail", ["tool-not-implemented"])
     assert verdicts.pop("dynamic_injection_date") == ("undetermined", [])
     assert {verdict for verdict, _ in verdicts.values()} == {"pass"}, verdicts

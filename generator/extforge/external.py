@@ -20,14 +20,12 @@ if TYPE_CHECKING:
     from extforge.reading import Entry
     from extforge_verifiers.findings import Finding
 
-__all__ = ["check_external", "derived_params", "external_options"]
+__all__ = ["SHELLS", "check_external", "derived_params", "external_options"]
 
 _PLACE = re.compile(r"\{\{|\}\}|\{([a-z_][a-z0-9_]*)\}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")  # RFC 9110 §5.6.2 token
-_SHELLS = frozenset(
-    ("sh bash dash zsh ksh csh tcsh fish cmd command powershell pwsh env xargs sudo su busybox").split()
-)
+SHELLS = frozenset(("sh bash dash zsh ksh csh tcsh fish cmd command powershell pwsh env xargs sudo su busybox").split())
 _CODE_OPTIONS = frozenset(("-c", "-e", "-E", "-r", "--eval", "--execute", "--command", "-Command", "-exec"))
 # What a SQL text has besides parameters: strings, quoted names, comments.
 _SQL_TOKEN = re.compile(
@@ -212,7 +210,7 @@ def _check_command(entry: Entry, spec: CommandSpec, here: _At) -> Iterator[Findi
     elif ("/" in program or "\\" in program) and not re.match(r"/|[A-Za-z]:[\\/]", program):
         words = f"{program!r} is found from the working directory, which anybody may write to"
         yield problem(entry, "plan-command-program", words, *at, 0, fix="write its bare name, or its absolute path")
-    elif name in _SHELLS:
+    elif name in SHELLS:
         words = f"{name} runs what it is given as a program; that is a shell"
         yield problem(entry, "plan-command-shell", words, *at, 0, fix="name the program itself")
     for index, item in enumerate(spec.argv[1:], 1):

@@ -34,7 +34,7 @@ _NAMES = frozenset(
     " 幻灯片 演示文稿 矢量图 电子表格".split()
 ) | {*_LIBRARIES, "comma-separated", "comma separated", *_MORE_WORDS["docx"]}
 _JOINED = re.compile(
-    r"\s*(?:\(\S{1,8}\)\s*)?(?:,|/|&|、|或者?|和|及|与|\bor\b|\band\b|\bas well as\b|\+)\s*(?:an?|the|as|in|to)?\s*\.?",
+    r"\s*(?:\(\S{1,8}\)\s*)?(?:,|/|&|、|或者?|和|及|与|\bor\b|\band\b|\bas well as\b|\+)\s*(?:an?|the|as|in|to|and|or)?\s*\.?",
     re.IGNORECASE,
 )
 _CONVERTED = re.compile(r"转(成|换|为)|变成|做成|导出为|\b(in)?to\b", re.IGNORECASE)
@@ -61,13 +61,13 @@ class Artifact:
     evidence: Evidence
     strength: int  # 3: the product of a verb; 2: named in title or suggestion; 1: named in the description
     named: bool  # by its own name, not by a word that suggests it
+    apart: bool = True  # from any rule about the names and places of files
 
 
 @cache
 def _words() -> list[tuple[str, str]]:
     """Return (word, format), longest word first."""
-    table = FORMAT_WORDS
-    pairs = [(word, form) for form, words in table.items() for word in (*words, *_MORE_WORDS.get(form, ()))]
+    pairs = [(word, form) for form, words in FORMAT_WORDS.items() for word in (*words, *_MORE_WORDS.get(form, ()))]
     return sorted([*pairs, *_LIBRARIES.items()], key=lambda pair: -len(pair[0]))
 
 
@@ -81,7 +81,7 @@ def _mention_pattern() -> re.Pattern[str]:
 def mentions(text: str) -> list[tuple[str, re.Match[str]]]:
     """Return (format, where it stands) for each format word of a text.
 
-    The English noun `word` names a format only as `Word`, after `MS`, before `format`, or beside another format.
+    The English noun `word` names a format only as `Word`, after `MS`, before `format`, in Chinese, or beside another format.
     """
     forms = dict(_words())
     found = [(forms[match[0].lower()], match) for match in _mention_pattern().finditer(text)]
@@ -91,7 +91,8 @@ def mentions(text: str) -> list[tuple[str, re.Match[str]]]:
             beside = [other for _, other in found[max(0, index - 1) : index + 2] if other is not match]
             joined = any(_joined(text, *sorted((match, other), key=lambda m: m.start())) for other in beside)
             before, after = text[max(0, match.start() - 12) : match.start()], text[match.end() :]
-            if not (joined or _WORD.search(before) or re.match(r" (format|export|template)", after)):
+            chinese = not f"{before[-1:]}{after[:1]}".isascii()
+            if not (joined or chinese or _WORD.search(before) or re.match(r" (format|export|template)", after)):
                 continue
         kept.append((form, match))
     return kept
@@ -117,36 +118,48 @@ def artifacts_of(texts: Texts) -> list[Artifact]:
     found: list[Artifact] = []
     read: list[str] = []
     for name, sentence in texts.sentences():
+        if name == "gap_description" and matches("today", sentence) and not matches("prohibit", sentence):
+            continue  # what there is already
+        before, since = 0, ""  # the role of the mention before, and the text since then
         for clause in clauses_of(sentence):
-            before: tuple[int, re.Match[str]] | None = None
+            end = 0
             for form, match in mentions(clause):
+                ruled = _is_ruled(sentence if clause[: match.start()].endswith(".") else clause)
                 role = _role(name, clause, form, match)
-                if before is not None and _joined(clause, before[1], match):
-                    role = before[0]
-                before = role, match
+                if _JOINED.fullmatch(since + clause[end : match.start()]):
+                    role = before
+                elif role == 3 and name not in texts.stated:
+                    role = 2  # what happens today, or why; the wish stands elsewhere
+                before, since, end = role, "", match.end()
                 named = is_name(match[0])
                 if role == 0:
                     read += [form]
                 elif role > 0 and (named or role == 3):
-                    found.append(Artifact(form, Evidence("format", match[0], name), role, named))
+                    found.append(Artifact(form, Evidence("format", match[0], name), role, named, not ruled))
+            since += clause[end:] + ","
     if any(artifact.named and artifact.strength > 1 for artifact in found):
         found = [artifact for artifact in found if artifact.named]
     strongest = max((artifact.strength for artifact in found), default=0)
     best: dict[str, Artifact] = {}
     for artifact in found:
         keep = artifact.strength == strongest and (artifact.strength == 3 or artifact.format not in read)
-        if keep and artifact.format not in best:
+        if keep and (artifact.format not in best or (artifact.apart and not best[artifact.format].apart)):
             best[artifact.format] = artifact
     return list(best.values())
+
+
+def _is_ruled(clause: str) -> bool:
+    """Say whether a clause states a rule about the names, types and places of files, or about writing them."""
+    said = {cue for cue in ("only", "prohibit", "must", "file-name", "file-place", "file-act") if matches(cue, clause)}
+    acts = "file-act" in said and said & {"only", "prohibit"}
+    return bool(acts or (said & {"file-name", "file-place"} and said & {"only", "prohibit", "must"}))
 
 
 def _role(name: str, clause: str, form: str, match: re.Match[str]) -> int:
     """Return how sure it is that this is a product: 3, 2 or 1; 0 for something that is read; -1 for neither."""
     before, after = clause[: match.start()], clause[match.end() :]
-    only = re.search(r"\bonly (write |save |accept |allow )?\.?$", before, re.IGNORECASE) and re.match(
-        r" files?\b", after
-    )
-    if only or _FILE_RULE_AFTER.match(after) or _FILE_RULE_BEFORE.search(before):
+    only = re.search(r"\bonly (write |save |accept |allow )?\.?$", before, re.IGNORECASE)
+    if (only and re.match(r" files?\b", after)) or _FILE_RULE_AFTER.match(after) or _FILE_RULE_BEFORE.search(before):
         return -1
     if any(lack.end() <= match.start() + 1 for lack in matches("lack", clause)):
         return -1

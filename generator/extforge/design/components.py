@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from extforge.design import details
-from extforge.design.cues import LONGEST_TEXT
+from extforge.design.cues import LONGEST_TEXT, matches
 from extforge.naming import pascal_case
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ __all__ = ["is_chinese", "plain", "rail_spec", "skill_spec", "title", "tool_spec
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]+")
 _OTHER_DATABASES = re.compile(
-    r"postgres\w*|mysql|mariadb|oracle|sql ?server|clickhouse|hive|mongo\w*|snowflake", re.IGNORECASE
+    r"\b(postgres\w*|mysql|mariadb|oracle|sql ?server|clickhouse|hive|mongo\w*|snowflake)(?!\w)",
+    re.IGNORECASE | re.ASCII,
 )
 _HAN = re.compile(r"[\u3400-\u9fff]")
 _LONG = re.compile(r"trim|shorten|truncat|compress|huge|flood|long|截断|压缩|精简|过长|太长|缩短|裁剪", re.IGNORECASE)
@@ -68,7 +69,7 @@ class Part:
 
     def leave_open(self, doubt: str, todo: str = "") -> Spec:
         """Return a body for a person to write, and say why it is left to them."""
-        self.decision.doubts.append(doubt)
+        self.decision.doubt(doubt)
         return self.notes(todo)
 
     def notes(self, todo: str = "") -> Spec:
@@ -159,10 +160,10 @@ def _http(part: Part) -> Spec:
 
 def _command(part: Part) -> Spec:
     gap = part.gap
-    for text in (gap.suggested_approach, gap.feature, gap.gap_description):
-        if words := details.program(text):
-            part.state("argv", " ".join(words))
-            return {"command": {"argv": [*words, "{arguments}"]}}
+    texts = (gap.suggested_approach, gap.feature, gap.gap_description)
+    if words := next((found for text in texts if (found := details.program(text, part.text))), None):
+        part.state("argv", " ".join(words))
+        return {"command": {"argv": [*words, "{arguments}"]}}
     doubt = "the gap names no program, so its tool is left to be filled in"
     return part.leave_open(doubt, "A program: replace custom by command with its argv, then extforge writes the call")
 
@@ -219,8 +220,7 @@ def _guard(part: Part) -> Spec:
         for key, value in parts.items():
             part.state(f"{verb}.{key}", value)
     if not rule:
-        doubt = "no suffix, folder, type or command could be read: it asks for a portable name in the workspace"
-        part.decision.doubts.append(doubt)
+        part.decision.doubt("no suffix, folder, type or command is read: it asks for a portable name in the workspace")
     return {"guard": {**rule, "message": title(part.gap, 200)}}
 
 
@@ -234,6 +234,7 @@ def _reminder(part: Part) -> Spec:
         part.state("every", f"{said['every']} {said['of']}")
     else:
         part.state("every", "5 model_calls", "no number is said; extforge's default")
+        part.decision.doubt("no period is said; 5 model calls are assumed")
     return {"reminder": {**said, "text": part.words(400)}}
 
 
@@ -243,6 +244,8 @@ def _budget(part: Part) -> Spec:
         part.state("limit", ", ".join(f"{key} {value}" for key, value in said.items()))
         return {"budget": said}
     part.state("limit", "1000000 calls", "no limit is said; it counts, and its limit is out of reach")
+    if matches("limit", part.text):
+        part.decision.doubt("a limit is spoken of, but no number of calls, characters or seconds; put yours in")
     return {"budget": {"calls": 1_000_000}}
 
 
@@ -253,7 +256,7 @@ def _prompt(part: Part) -> Spec:
         part.state("when_mentions", ", ".join(words))
     if part.skill:
         return {"prompt": {"skill": part.skill, **when}}
-    part.decision.doubts.append("the text to inject is the gap's own; put in the one that is meant")
+    part.decision.doubt("the text to inject is the gap's own; put in the one that is meant")
     return {"prompt": {"text": part.words(600), **when}}
 
 
@@ -270,13 +273,15 @@ def _output_guard(part: Part) -> Spec:
 
 
 def _result_filter(part: Part) -> Spec:
-    if found := details.output_patterns(part.text):
+    if matches("protect", part.text) and (found := details.output_patterns(part.text)):
         part.state("patterns", ", ".join(what for what, _ in found), "the gap names them")
         return {"result_filter": {"patterns": [pattern for _, pattern in found]}}
     longest = details.longest_result(part.text)
     if longest or _LONG.search(part.text):
         rule = "the gap states it" if longest else "no number is said; a length to start from"
         part.state("max_characters", longest or 20_000, rule)
+        if not longest:
+            part.decision.doubt("no length is said; 20,000 characters are assumed")
         return {"result_filter": {"max_characters": longest or 20_000}}
     doubt = "no form of what is to be filtered could be read; replace custom by result_filter with patterns"
     return part.leave_open(doubt, "Replace custom by result_filter with its patterns, then extforge writes the rail")
@@ -301,7 +306,7 @@ _MATERIAL = (
     (r"clause librar|条款库|条款", "references/clauses.md"),
     (r"brand|品牌|版式|layout spec", "references/brand_guide.md"),
     (
-        r"guideline|\bguide\b|规范|指南|手册|handbook|playbook|policy|policies|口径|convention|约定|准则",
+        r"guideline|\bguide\b|规范|指南|手册|handbook|playbook|polic(y|ies)|口径|convention|约定|准则",
         "references/guide.md",
     ),
     (r"example|sample|示例|样例|范例|案例", "references/examples.md"),
@@ -337,4 +342,4 @@ def _lowered(goal: str) -> str:
 
 
 def _text(gap: Gap) -> str:
-    return "\n".join(text[:LONGEST_TEXT] for text in (gap.feature, gap.gap_description, gap.suggested_approach) if text)
+    return "\n".join(text[:LONGEST_TEXT] for text in (gap.feature, gap.suggested_approach, gap.gap_description) if text)

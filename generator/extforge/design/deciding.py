@@ -8,7 +8,6 @@ the lightest component is taken, and marked.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -52,214 +51,213 @@ class Decision:
         given = (("rail", bool(self.rail)), ("tool", bool(self.tools)), ("skill", self.skill))
         return [name for name, there in given if there]
 
-    def because(self, subject: str, value: str, rule: str, *words: Evidence | None) -> None:
-        """Note a reason."""
+    def because(self, subject: str, value: str, rule: str, *words: Evidence | None) -> Decision:
+        """Note a reason; return the decision itself."""
         self.reasons.append(Reason(subject, value, rule, tuple(word for word in words if word)))
+        return self
+
+    def doubt(self, why: str) -> Decision:
+        """Note why it may be wrong; return the decision itself."""
+        self.doubts.append(why)
+        return self
 
 
 def decide(gap: Gap) -> list[Decision]:
     """Return the designs of a gap: one, or a constraint and the capability that it was mixed with."""
     texts = Texts(gap)
     artifacts = artifacts_of(texts)
-    if (none := texts.find("no-code")) and not any(a.strength == 3 for a in artifacts):
-        decision = Decision(skill=True)
-        decision.because("skill", "yes", "it says that nothing has to run", none)
-        return [_named_capability(decision)]
-    if keeper := _record_keeper(texts, artifacts):
-        return [keeper]
-    if not any(a.strength == 3 for a in artifacts) and (gate := _gate(texts)):
-        return [_named_capability(gate)]
-    if rule := _constraint(texts):
-        products = [a for a in artifacts if a.strength == 3]
+    written = any(a.strength == 3 for a in artifacts)
+    named = written or any(a.strength == 2 and a.named for a in artifacts)
+    first = _no_code(texts, written=written)
+    for step in (_filtered_results, _record_keeper, _gate):
+        first = first or step(texts, written=written)
+    if first is None and (rule := _constraint(texts, written=named)):
+        products = [a for a in artifacts if a.named and a.apart]
         if not products:
             return [rule]
         rule.because("designs", "two", "the gap mixes a rule with an ability", products[0].evidence)
         rest = _writer(texts, products)
-        rest.because("kind", "capability", "the rule of the same gap is a design of its own")
-        return [rule, rest]
-    return [_named_capability(_capability(texts, artifacts))]
+        return [rule, rest.because("kind", "capability", "the rule of the same gap is a design of its own")]
+    if first is None:
+        wanted = [] if _is_topic(texts) else artifacts
+        first = _rail(texts, written=named) or (_writer(texts, wanted) if wanted else None)
+        first = first or _action(texts) or _hook(texts) or _ban(texts) or _skill(texts)
+    if first.kind == "capability":
+        first.because("kind", "capability", "no hard rule about what the agent itself may do")
+    return [first]
 
 
-def _named_capability(decision: Decision) -> Decision:
-    decision.because("kind", "capability", "no hard rule about what the agent itself may do")
-    return decision
+# --------------------------------------------------------------------------- knowledge
 
 
-def _capability(texts: Texts, artifacts: list[Artifact]) -> Decision:
-    topic = _is_topic(texts)
-    if rail := _rail(texts, artifacts):
-        return rail
-    if artifacts and not topic:
-        return _writer(texts, artifacts)
-    if action := _action(texts):
-        return action
-    if hook := texts.find("hook", texts.stated):
-        decision = Decision(rail="custom")
-        decision.because(
-            "rail", "custom", "it acts at a moment of the agent's work, in a way that has no name here", hook
-        )
-        decision.doubts.append("what the rail should do has to be written by a person")
-        return decision
-    decision = Decision(skill=True)
-    knowledge = texts.find("knowledge", texts.stated) or texts.find("knowledge")
-    if knowledge:
-        decision.because("skill", "yes", "knowledge or guidance, and nothing to run", knowledge)
-        if knowledge.field == "gap_description":
-            decision.doubts.append("only the description speaks of guidance")
-    else:
-        decision.because("skill", "yes", "no word says what should run; the lightest component")
-        decision.doubts.append("nothing in the gap says what it needs")
-    return decision
+def _no_code(texts: Texts, *, written: bool) -> Decision | None:
+    none = texts.find("no-code")
+    return Decision(skill=True).because("skill", "yes", "nothing has to run", none) if none and not written else None
 
 
 def _is_topic(texts: Texts) -> bool:
     """Say whether the gap is knowledge about something, whatever files it mentions."""
     suggested = bool(texts.fields["suggested_approach"])
     fields = ("suggested_approach",) if suggested else ("feature",)
-    known = texts.find("knowledge", fields)
     doing = any(texts.find(cue, fields) for cue in ("produce", "web", "cli", "sql"))
-    return bool(known) and not doing and bool(texts.find("knowledge", ("feature",)) or suggested) and not _strong(texts)
+    asked = texts.find("knowledge", fields) or texts.find("question", ("feature",))
+    strong = any(a.strength == 3 and a.evidence.field in texts.stated for a in artifacts_of(texts))
+    return bool(asked) and not doing and not strong
 
 
-def _strong(texts: Texts) -> bool:
-    """Say whether the title asks for a file in so many words."""
-    return any(a.strength == 3 and a.evidence.field in texts.stated for a in artifacts_of(texts))
+def _skill(texts: Texts) -> Decision:
+    decision = Decision(skill=True)
+    if knowledge := texts.find("knowledge"):
+        decision.because("skill", "yes", "knowledge or guidance, and nothing to run", knowledge)
+        aside = knowledge.field == "gap_description"
+        return decision.doubt("only the description speaks of guidance") if aside else decision
+    decision.because("skill", "yes", "no word says what should run; the lightest component")
+    return decision.doubt("nothing in the gap says what it needs")
+
+
+def _add_norms(
+    decision: Decision, texts: Texts, fields: tuple[str, ...] = FIELDS, cues: tuple[str, ...] = ("norms",)
+) -> Decision:
+    if norms := next((found for cue in cues if (found := texts.find(cue, fields))), None):
+        decision.skill = True
+        decision.because("skill", "yes", "the gap brings rules, a style, examples or a template of its field", norms)
+    return decision
 
 
 # --------------------------------------------------------------------------- rails
 
 
-def _record_keeper(texts: Texts, artifacts: list[Artifact]) -> Decision | None:
+def _filtered_results(texts: Texts, *, written: bool) -> Decision | None:
+    """A rail that changes what a tool returned before the model reads it."""
+    results = texts.find("results")
+    hard = texts.find("protect") or texts.find("prohibit", texts.stated)
+    change = hard or texts.find("shrink")
+    if written or not (results and change):
+        return None
+    decision = Decision("constraint" if hard else "capability", rail="result_filter")
+    if hard:
+        decision.because("kind", "constraint", "what tools return is not for the model as it is", hard)
+    return decision.because("rail", "result_filter", "it changes what a tool returned", change, results)
+
+
+def _record_keeper(texts: Texts, *, written: bool) -> Decision | None:
     """A rail that counts or records while the agent works, and the tool that reads it back."""
-    period = texts.find("period")
+    period, back = texts.find("period"), texts.find("read-back")
     reminds = texts.find("remind") or texts.find("inject")
-    if period and reminds:
-        return _reminder(texts, period, reminds)
-    written = any(a.strength == 3 for a in artifacts)
+    calls = texts.find("calls")  # of the agent, and no business process of that name
     for does in ("audit", "budget"):
-        counted, session = texts.find(does, texts.stated) or texts.find(does), texts.find("session")
-        if not (counted and session and _about_calls(texts)):
-            continue
-        aside = counted.field not in texts.stated
-        if aside and written and not texts.find("hook"):
-            continue
-        decision = Decision(rail=does, tools=["report"])
-        decision.because("rail", does, "it records or counts while the agent works", counted, session)
-        back = texts.find("read-back")
-        decision.because("tool", "report", "what a rail accumulates must be read back by a tool", back)
-        decision.because("kind", "capability", "it records; it forbids nothing")
-        return decision
-    return _reminder(texts, period, None) if period else None
-
-
-def _reminder(texts: Texts, period: Evidence, reminds: Evidence | None) -> Decision:
+        counted = None if period and reminds else texts.find(does)
+        aside = counted and counted.field not in texts.stated and written and not texts.find("hook")
+        if counted and calls and not aside:
+            decision = Decision(rail=does, tools=["report"])
+            decision.because("rail", does, "it records or counts while the agent works", counted, calls)
+            return decision.because("tool", "report", "what a rail accumulates must be read back by a tool", back)
+    if period is None:
+        return None
     decision = Decision(rail="reminder")
     decision.because("rail", "reminder", "it acts every so many turns or calls", period, reminds)
-    if (back := texts.find("read-back", texts.stated)) and texts.find("budget"):
+    if back and back.field in texts.stated and texts.find("budget"):
         decision.tools = ["report"]
         decision.because("tool", "report", "what it counts is to be read back", back)
-    decision.because("kind", "capability", "it reminds; it forbids nothing")
     return decision
 
 
-_CALLS = re.compile(
-    r"\b(tool|model|api|llm|function) ?(calls?|usage|invocations?|budgets?)\b|\btools? (is|are|was|were) (used|called)|\bwhich tools?\b"
-    r"|\b(per|each|every|this|the|a) session|\bsessions?\b|\bconversations?\b|\btoken (usage|budget|limit|count|cost)|\btokens\b"
-    r"|\bagent('s)? (did|does|actions?|activity)|\bactions? of the agent"
-    r"|工具调用|调用(过|了)?(什么|哪些)?工具|记录.{0,4}调用|智能体调用|会话|对话|调用次数|次工具|模型调用|每次调用|用了哪些工具|智能体(的)?(行为|操作)|\btoken",
-    re.IGNORECASE | re.ASCII,
-)
-
-
-def _about_calls(texts: Texts) -> bool:
-    """Say whether it is about the agent's calls and sessions, not about a business process of that name."""
-    return _CALLS.search(texts.whole) is not None
-
-
-def _rail(texts: Texts, artifacts: list[Artifact]) -> Decision | None:
-    """A rail that steps in without forbidding anything."""
-    decision = Decision()
-    written = any(a.strength == 3 for a in artifacts)
-    if not written and (found := texts.together("shrink", "results")):
-        decision.rail = "result_filter"
-        decision.because("rail", "result_filter", "it changes what a tool returned before the model reads it", *found)
-        return decision
-    inject = texts.find("inject", texts.stated) or texts.find("inject")
-    if inject and not written:
-        if moving := texts.together("inject", "dynamic"):
-            decision.rail = "custom"
-            decision.because("rail", "custom", "the text to inject changes, so code must make it", *moving)
-            decision.doubts.append("the text has to be computed by a person's code")
-            return decision
-        decision.rail = "prompt"
-        decision.because("rail", "prompt", "it puts a text into the prompt while the agent works", inject)
-        if norms := texts.find("norms"):
-            decision.skill = True
-            decision.because("skill", "yes", "the rail injects rules of the field, which are a skill", norms)
-        return decision
-    if not written and (remind := texts.find("remind", texts.stated)) and texts.find("session"):
-        decision.rail = "reminder"
-        decision.because("rail", "reminder", "it reminds while the agent works", remind)
-        decision.doubts.append("no period is said; 5 model calls are assumed")
-        return decision
-    return None
-
-
-def _gate(texts: Texts) -> Decision | None:
+def _gate(texts: Texts, *, written: bool) -> Decision | None:
     """A rail that holds claims of files against the files."""
-    claim, verify = texts.find("claim"), texts.find("verify")
-    if not (claim and verify and re.search(r"\bfiles?\b|\bartifacts?\b|文件|产物", texts.whole, re.IGNORECASE)):
+    claim, verify = texts.find("claim"), texts.find("verify") or texts.find("untrue")
+    if written or not (claim and verify and texts.find("file")):
         return None
     if texts.find("knowledge", texts.stated[:2]) and not texts.find("hook") and verify.field == "gap_description":
         return None  # guidance on how to check
-    decision = Decision(rail="artifact_gate")
-    decision.because("rail", "artifact_gate", "it checks whether the files that a tool claims are real", claim, verify)
-    return decision
+    rule = "it checks whether the files that a tool claims are real"
+    return Decision(rail="artifact_gate").because("rail", "artifact_gate", rule, claim, verify)
+
+
+def _rail(texts: Texts, *, written: bool) -> Decision | None:
+    """A rail that steps in without a rule about something that it names."""
+    if written:
+        return None
+    if inject := texts.find("inject"):
+        if moving := texts.together("inject", "dynamic"):
+            decision = Decision(rail="custom").doubt("the text has to be computed by a person's code")
+            return decision.because("rail", "custom", "the text to inject changes, so code must make it", *moving)
+        decision = Decision(rail="prompt")
+        decision.because("rail", "prompt", "it puts a text into the prompt while the agent works", inject)
+        return _add_norms(decision, texts, cues=("norms", "documents"))
+    if (remind := texts.find("remind", texts.stated)) and (session := texts.find("session")):
+        rule = "it reminds while the agent works"
+        return Decision(rail="reminder").because("rail", "reminder", rule, remind, session)
+    protect = texts.find("protect", texts.stated) or (texts.find("shrink") and texts.find("protect"))
+    if protect and not texts.find("knowledge", texts.stated):
+        decision = Decision("constraint", rail="output_guard")
+        decision.because("kind", "constraint", "something is to stay hidden", protect)
+        decision.because("rail", "output_guard", "what is hidden must not be said", protect)
+        return decision.doubt("the gap does not say where it is to be hidden; what the agent says is assumed")
+    return None
+
+
+def _hook(texts: Texts) -> Decision | None:
+    if (hook := texts.find("hook", texts.stated)) is None:
+        return None
+    decision = Decision(rail="custom").doubt("what the rail should do has to be written by a person")
+    rule = "it acts at a moment of the agent's work, in a way that has no name here"
+    return decision.because("rail", "custom", rule, hook)
+
+
+def _ban(texts: Texts) -> Decision | None:
+    """A rule that forbids something for which there is no word here."""
+    ban = texts.find("prohibit", texts.stated)
+    if ban is None or texts.find("knowledge", texts.stated):
+        return None
+    decision = Decision("constraint", rail="guard").doubt("what is forbidden could not be told from the words")
+    decision.because("kind", "constraint", "it forbids something", ban)
+    return decision.because("rail", "guard", "a constraint acts through a rail, before each call", ban)
 
 
 # What a rule is about, what its rail does, and how hard the words must be: `must` is a rule about files, but a wish
 # about an answer.
 _RULES = (
-    ("guard", ("file-name", "file-place"), ("prohibit", "must")),
+    ("guard", ("file-name", "file-place"), ("prohibit", "only", "must")),
+    ("guard", ("file-type",), ("prohibit", "only")),
     ("guard", ("command",), ("prohibit",)),
     ("output_guard", ("answer",), ("prohibit", "protect")),
-    ("result_filter", ("results",), ("prohibit", "protect")),
     ("custom", ("model-input",), ("protect",)),
     ("guard", ("file-act",), ("prohibit",)),
+    ("output_guard", ("speech",), ("prohibit",)),
 )
 
 
-def _constraint(texts: Texts) -> Decision | None:
-    """A hard rule about what the agent may do: with files, with commands, or in what it says."""
+def _constraint(texts: Texts, *, written: bool) -> Decision | None:
+    """A hard rule about what the agent may do: with files, with commands, or in what it says.
+
+    Where title and suggestion ask for a file, the description alone makes a rule about files only; where they ask
+    for knowledge, none.
+    """
+    topic = _is_topic(texts)
     for does, objects, hard in _RULES:
         for fields in (texts.stated, ("gap_description",)):
-            pairs = [texts.together(word, thing, fields=fields) for thing in objects for word in hard]
-            if does == "result_filter":  # results are named in one place, and why they are a danger in another
-                pairs += [
-                    _both(texts.find(word), texts.find(thing, texts.stated)) for thing in objects for word in hard
-                ]
-            found = next((pair for pair in pairs if pair and _acts(texts, pair)), None)
-            if found is None:
+            aside = fields == ("gap_description",) and texts.stated != FIELDS
+            cues = [(word, thing) for thing in objects for word in hard]
+            pairs = [texts.together(*both, fields=fields) for both in cues]
+            pairs += [texts.together(*both, fields=fields, anywhere=True) for both in cues if both[0] != "must"]
+            found = next((pair for pair in pairs if pair and _acts(texts, pair[1])), None)
+            if found is None or (aside and (topic or (written and objects[0] != "file-name"))):
                 continue
             decision = Decision("constraint", rail=does)
             decision.because("kind", "constraint", "a hard rule about what the agent itself may do", *found)
             decision.because("rail", does, "a constraint acts through a rail, before or after each call", found[1])
-            if fields == ("gap_description",) and texts.stated != FIELDS:
-                decision.doubts.append("only the description states the rule")
+            if aside:
+                decision.doubt("only the description states the rule")
             if does == "custom":
-                decision.doubts.append("what comes in has no rail of its own; a person writes its body")
+                decision.doubt("what comes in has no rail of its own; a person writes its body")
             return decision
     return None
 
 
-def _both(*found: Evidence | None) -> list[Evidence] | None:
-    return [one for one in found if one] if all(found) else None
-
-
-def _acts(texts: Texts, found: list[Evidence]) -> bool:
+def _acts(texts: Texts, thing: Evidence) -> bool:
     """Say whether the rule is about the agent's own acts: a folder alone may be a folder of anything."""
-    acts = any(texts.find(cue) for cue in ("file-act", "hook", "answer", "command"))
-    return acts or found[1].cue in ("file-name", "answer", "results", "model-input")
+    alone = thing.cue in ("file-name", "file-type", "answer", "speech", "model-input") or "/" in thing.words
+    return alone or any(texts.find(cue) for cue in ("file-act", "hook", "answer", "command", "enforce"))
 
 
 # --------------------------------------------------------------------------- tools
@@ -271,45 +269,30 @@ def _writer(texts: Texts, artifacts: list[Artifact]) -> Decision:
         rule = "it writes a file" if artifact.strength == 3 else "a file of this format is named"
         decision.because("tool", f"artifact {artifact.format}", rule, artifact.evidence)
         if not artifact.named:
-            decision.doubts.append(f"the format {artifact.format} is only suggested, by {artifact.evidence}")
+            decision.doubt(f"the format {artifact.format} is only suggested, by {artifact.evidence}")
         elif artifact.strength == 1:
-            decision.doubts.append("only the description names the format")
-    _add_norms(decision, texts)
-    return decision
-
-
-def _add_norms(decision: Decision, texts: Texts) -> None:
-    if norms := texts.find("norms", texts.stated) or texts.find("norms"):
-        decision.skill = True
-        decision.because("skill", "yes", "the gap brings rules, a style, examples or a template of its field", norms)
+            decision.doubt("only the description names the format")
+    return _add_norms(decision, texts)
 
 
 def _action(texts: Texts) -> Decision | None:
     """An action that the agent chooses to take."""
-    knowledge = texts.find("knowledge", texts.stated)
-    web, cli, sql, wrap, act = (texts.find(cue, texts.stated) for cue in ("web", "cli", "sql", "wrap", "act"))
-    run, ask = texts.find("run", texts.stated), texts.find("ask", texts.stated)
-    decision = Decision()
-    if sql and (ask or wrap or run):
-        decision.tools = ["query"]
-        decision.because("tool", "query", "it asks a database", sql, ask or wrap or run)
-    elif web and not (knowledge and not (act or wrap or run)):
-        decision.tools = ["http"]
-        decision.because("tool", "http", "it calls a web API", web)
-    elif cli or (wrap and not knowledge):
-        decision.tools = ["command"]
-        decision.because("tool", "command", "it wraps a command line program", cli, wrap or run)
-    elif act and not knowledge:
-        decision.tools = ["custom"]
-        decision.because("tool", "custom", "an action with inputs and a result", act)
-        decision.doubts.append("the gap does not say how the action is done; a person writes its body")
-    elif (produce := texts.find("produce", texts.stated)) and not knowledge:
-        decision.tools = ["custom"]
-        decision.because("tool", "custom", "it produces something, in a format that the gap does not name", produce)
-        decision.doubts.append("the gap names no file format")
-    else:
-        return None
-    if norms := texts.find("norms", texts.stated):
-        decision.skill = True
-        decision.because("skill", "yes", "the gap brings rules, a style, examples or a template of its field", norms)
-    return decision
+    cues = ("knowledge", "web", "cli", "wrap", "act", "run", "produce")
+    knowledge, web, cli, wrap, act, run, produce = (texts.find(cue, texts.stated) for cue in cues)
+    sql, ask = texts.find("sql"), texts.find("ask") or wrap or run
+    act, produce = (None, None) if knowledge else (act, produce)
+    doing = act or wrap or run or not knowledge
+    unsaid = "the gap does not say how the action is done; a person writes its body"
+    choices = (
+        (sql and ask, "query", "it asks a database", (sql, ask), ""),
+        (web and doing, "http", "it calls a web API", (web,), ""),
+        (cli or (wrap and not knowledge), "command", "it wraps a command line program", (cli, wrap or run), ""),
+        (act, "custom", "an action with inputs and a result", (act,), unsaid),
+        (produce, "custom", "it produces something, in no format that is named", (produce,), "the gap names no file format"),
+    )  # fmt: skip
+    for chosen, does, rule, words, doubt in choices:
+        if chosen:
+            decision = Decision(tools=[does]).because("tool", does, rule, *words)
+            decision.doubts += [doubt] if doubt else []
+            return _add_norms(decision, texts, texts.stated)
+    return None
