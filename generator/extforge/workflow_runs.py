@@ -122,6 +122,7 @@ async def _open_executor(
     from extforge_harness.workflows.host import HostExecutor  # noqa: PLC0415
 
     if settings.executor == "host":
+        await asyncio.to_thread(endpoint.reach)
         return await stack.enter_async_context(HostExecutor(settings.trees, endpoint, python=settings.python))
     tools: dict[str, Any] = {}
     if settings.trees and skill.workflow.allowed_tools != []:  # else no tool is wanted
