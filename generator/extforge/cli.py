@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from importlib import import_module
@@ -11,11 +12,13 @@ import click
 
 from extforge import __version__
 from extforge.commands.printing import (
+    EXIT_BAD,
     EXIT_BUG,
     EXIT_GOOD,
     EXIT_INTERRUPTED,
     EXIT_MISSING,
     EXIT_USAGE,
+    exit_for,
     print_findings,
     tell,
 )  # fmt: skip
@@ -86,10 +89,11 @@ def run() -> None:
         sys.exit(exc.exit_code)
     except (click.Abort, KeyboardInterrupt):
         tell("interrupted")
+        _report_json("interrupted")
         sys.exit(EXIT_INTERRUPTED)
     except click.ClickException as exc:
         exc.show()
-        _report_json(exc.format_message())
+        _report_json(exc.format_message(), getattr(exc, "findings", ()))
         sys.exit(EXIT_USAGE)
     except SystemExit as exc:
         # Click answers a broken pipe with 1, which is our word for something bad that was found.
@@ -104,8 +108,8 @@ def run() -> None:
 
 def _report_json(message: str, findings: Sequence[Finding] = ()) -> None:
     """Say what went wrong on standard output too, when JSON was asked for: who reads it should not find nothing."""
-    words = " ".join(["", *sys.argv[1:], ""])
-    if not any(f" {asked} " in words for asked in ("--json", "--format=json", "--format json")):
+    words = sys.argv[1:]
+    if not {"--json", "--format=json"} & set(words) and ("--format", "json") not in itertools.pairwise(words):
         return
     import contextlib
 
@@ -118,20 +122,24 @@ def _report_json(message: str, findings: Sequence[Finding] = ()) -> None:
 
 def _report(exc: Exception) -> int:
     """Print an exception for people, and return the exit code that it means."""
-    from extforge.errors import ExtforgeError, PlanError
-    from extforge_harness.errors import HarnessError, Missing
-    from extforge_verifiers.errors import DocumentError
+    from extforge.errors import ExtforgeError
+    from extforge_harness.errors import ChatFailed, HarnessError, HostFailed, Missing
+    from extforge_verifiers.errors import VerifierError
 
-    _report_json(str(exc), getattr(exc, "findings", ()))
-    if isinstance(exc, (PlanError, DocumentError)):
-        print_findings(exc.findings, err=True)
-        return EXIT_USAGE
-    if isinstance(exc, Missing):
-        tell(f"error: {exc}")
-        return EXIT_MISSING
-    if isinstance(exc, (ExtforgeError, HarnessError)):
-        tell(f"error: {exc}")
-        return EXIT_USAGE
+    findings = getattr(exc, "findings", None)
+    _report_json(str(exc), findings or ())
+    if isinstance(exc, (ExtforgeError, HarnessError, VerifierError)):
+        if findings is None:
+            tell(f"error: {exc}")
+        else:
+            print_findings(findings, err=True)
+        for note in getattr(exc, "__notes__", ()):
+            tell(note)
+        if isinstance(exc, Missing):
+            return EXIT_MISSING
+        if findings is not None:
+            return exit_for(findings)
+        return EXIT_BAD if isinstance(exc, (ChatFailed, HostFailed)) else EXIT_USAGE
     if isinstance(exc, OSError) and exc.strerror:  # a folder that may not be read, a disk that is full
         tell(f"error: {f'{exc.filename}: ' if exc.filename else ''}{exc.strerror}")
         return EXIT_USAGE

@@ -1,12 +1,15 @@
-"""Bind strictly read documents to pydantic models: unknown keys, wrong types, all at once, with their lines."""
+"""Read documents, and bind them to pydantic models: unknown keys, wrong types, all at once, with their lines."""
 
 from __future__ import annotations
 
 import difflib
+import errno
+import sys
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from extforge_verifiers.documents import SIZE_LIMIT
 from extforge_verifiers.findings import Finding
 
 if TYPE_CHECKING:
@@ -14,7 +17,10 @@ if TYPE_CHECKING:
 
     from extforge_verifiers.documents import Document, Path
 
-__all__ = ["Model", "bind", "suggest"]
+__all__ = ["STDIN", "Model", "bind", "read_source", "suggest"]
+
+STDIN = "<stdin>"  # what standard input is called in messages
+_spent: list[Any] = []  # the standard input that has been read
 
 
 class Model(BaseModel):
@@ -24,6 +30,27 @@ class Model(BaseModel):
 
 
 M = TypeVar("M", bound=BaseModel)
+
+
+def read_source(source: str, limit: int = SIZE_LIMIT) -> tuple[str, bytes]:
+    """Return what a document is called in messages, and its bytes.
+
+    Args:
+        source: a file, or `-` for standard input.
+        limit: how many bytes it may have; one more is read, for whoever parses it to say that it is too large.
+
+    Raises:
+        OSError: when it cannot be read, and when standard input is asked for twice.
+    """
+    if source == "-":
+        if any(stream is sys.stdin for stream in _spent):
+            raise OSError(0, "standard input is read once; name a file for one of the two", STDIN)
+        _spent[:] = [sys.stdin]
+        return STDIN, sys.stdin.buffer.read(limit + 1)
+    if "\0" in source:
+        raise OSError(errno.EINVAL, "a NUL in the path", source)
+    with open(source, "rb") as stream:
+        return source, stream.read(limit + 1)
 
 
 def suggest(word: str, known: list[str]) -> str | None:

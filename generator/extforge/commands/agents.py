@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from extforge.commands.printing import (
     EXIT_BAD,
     EXIT_GOOD,
-    EXIT_USAGE,
     Examples,
     colour_wanted,
     count,
     emit_json,
+    exit_for,
+    named_by,
+    need,
     output_options,
     print_findings,
     tell,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from extforge_harness.agents.running import AgentRun
-    from extforge_harness.errors import AgentError
     from extforge_verifiers.documents import Document
-    from extforge_verifiers.findings import Finding
 
 __all__ = ["agents"]
 
 _FOLDER = click.Path(exists=True, file_okay=False)
 _RUNTIME = click.Choice(("native", "native_v2", "claudecode", "codex", "dsh"))
 _NOT_CHECKED = "name where the skills are with --skills, or the plan that makes them with --plan"
-# A definition that cannot be read, and a place that is taken, are the user's to mend before anything is checked.
-_USAGE_CODES = ("agent-unreadable", "agent-path-escape", "agent-target-exists", "agent-unwritable")
 _SOURCES = "A pack of skills, an extension, or a folder that extensions were generated into. Repeatable."
 
 
@@ -87,7 +86,7 @@ def check(files: tuple[str, ...], sources: tuple[str, ...], plan: str | None, fo
             summary = None if findings else parse_agent(document, known).summary()
         except AgentError as exc:
             findings = list(exc.findings)
-        codes.append(exit_code(findings))
+        codes.append(exit_for(findings))
         rows.append(
             {
                 "source": file,
@@ -124,15 +123,12 @@ def build(
     """Make the agent package (agent_template) of FILE in DIR/<name>, and check it."""
     from extforge_harness.agents.definition import parse_agent, read_agent
     from extforge_harness.agents.package import build_package
-    from extforge_harness.errors import AgentError
     from extforge_verifiers.reports.json import report_data
 
     machine = as_json or form == "json"
-    try:
+    with hinting("" if sources else "--skills"):
         definition = parse_agent(read_agent(file), known_skills(sources, None) or [])
         built = build_package(definition, sources, out, force=force, host=host)
-    except AgentError as exc:
-        give_up(exc, "agents-build", machine=machine, hint="" if sources else "--skills")
     if machine:
         data = {"path": str(built.path), "files": built.files, "report": report_data(built.report)}
         emit_json("agents-build", {"verdict": built.report.verdict.value, "agent": definition.summary(), **data})
@@ -165,15 +161,11 @@ def resolve(file: str, settings: tuple[str, ...], runtime: str | None, form: str
     from extforge_harness.agents.resolution import check_resolved, origins
     from extforge_harness.agents.resolution import resolve as resolve_agent
     from extforge_harness.agents.settings import provider_settings
-    from extforge_harness.errors import AgentError
     from extforge_verifiers.reports.json import finding_data
     from extforge_verifiers.reports.text import printable
 
     machine, request = as_json or form == "json", read_settings(settings)
-    try:
-        definition = load_agent(file)
-    except AgentError as exc:
-        give_up(exc, "agents-resolve", machine=machine)
+    definition = load_agent(file)
     resolved = resolve_agent(definition, request)
     where, findings = origins(definition, request), check_resolved(resolved)
     rows = {name: {"value": value, "from": where[name]} for name, value in asdict(resolved).items()}
@@ -219,14 +211,9 @@ def prompt(file: str, text: str, kind: str, form: str, as_json: bool) -> None:
     """Print TEXT as it is given to a runtime that takes only a prompt: below a header with the instructions."""
     from extforge_harness.agents.definition import load_agent
     from extforge_harness.agents.resolution import prepare
-    from extforge_harness.errors import AgentError
 
-    machine = as_json or form == "json"
-    try:
-        task = prepare(load_agent(file), {"prompt": text, "kind": kind})
-    except AgentError as exc:
-        give_up(exc, "agents-prompt", machine=machine)
-    if machine:
+    task = prepare(load_agent(file), {"prompt": text, "kind": kind})
+    if as_json or form == "json":
         emit_json("agents-prompt", {"agent": task.agent, "prompt": task.prompt})
     else:
         click.echo(task.prompt)
@@ -277,12 +264,12 @@ def run(
     from extforge.commands.printing import emit
     from extforge_harness.agents.definition import parse_agent, read_agent
     from extforge_harness.agents.running import Options, run_agent
-    from extforge_harness.errors import AgentError
 
     machine = as_json or form == "json"
     package = file if os.path.isdir(file) else None
+    need(package is None, "for a definition: a package holds its skills", "sources")
     offered = (*sources, *extensions)
-    try:
+    with hinting("" if offered else "--skills or --extension"):
         document: Document = read_agent(os.path.join(package, "agent.json") if package else file)
         definition = parse_agent(document, None if package else known_skills(offered, None) or [])
         how = Options(
@@ -296,8 +283,6 @@ def run(
             **options,
         )
         outcome = run_agent(definition, text, how)
-    except AgentError as exc:
-        give_up(exc, "agents-run", machine=machine, hint="" if offered else "--skills or --extension")
     if record:
         kept = {"agent": outcome.agent, "runtime": outcome.runtime, "messages": outcome.messages}
         emit(json.dumps(kept, ensure_ascii=False, indent=2), record)
@@ -372,7 +357,8 @@ def known_skills(sources: Sequence[str], plan: str | None) -> list[str] | None:
     if plan is not None:
         from extforge.agents import read_plan_skills
 
-        known += read_plan_skills(plan)
+        with named_by("--plan"):
+            known += read_plan_skills(plan)
     return known
 
 
@@ -401,24 +387,17 @@ def said(summary: dict[str, Any]) -> str:
     return f"agent {summary['name']}{version}, {count(len(summary['skills']), 'skill')}{names}"
 
 
-def exit_code(findings: Sequence[Finding]) -> int:
-    """Return what findings mean for the shell."""
-    if any(finding.code in _USAGE_CODES for finding in findings):
-        return EXIT_USAGE
-    return EXIT_BAD if findings else EXIT_GOOD
+@contextlib.contextmanager
+def hinting(options: str) -> Iterator[None]:
+    """Name the options that would make skills known, when one is not."""
+    from extforge_harness.errors import AgentError
 
-
-def give_up(exc: AgentError, kind: str, *, machine: bool, hint: str = "") -> NoReturn:
-    """Print why an agent cannot be used, and end; `hint` names the options that would make its skills known."""
-    if machine:
-        from extforge_verifiers.reports.json import finding_data
-
-        emit_json(kind, {"verdict": "fail", "findings": [finding_data(finding) for finding in exc.findings]})
-    else:
-        print_findings(exc.findings, err=True)
-        if hint and any(finding.code == "agent-unknown-skill" for finding in exc.findings):
-            tell(f"name where its skills are with {hint}")
-    sys.exit(exit_code(exc.findings))
+    try:
+        yield
+    except AgentError as exc:
+        if options and any(finding.code == "agent-unknown-skill" for finding in exc.findings):
+            exc.add_note(f"name where its skills are with {options}")
+        raise
 
 
 def print_not_applied(pairs: Sequence[tuple[str, str]]) -> None:

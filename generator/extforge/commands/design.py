@@ -16,6 +16,7 @@ from extforge.commands.printing import (
     count,
     emit,
     emit_json,
+    need,
     output_options,
     print_findings,
     tell,
@@ -66,6 +67,8 @@ def design(
     from extforge.community import read_collection
     from extforge.design.gaps import read_gaps
 
+    need(llm, "for --llm", "base_url", "model", "rounds", "timeout", "fallback")
+    need(output is not None, "for -o", "force")
     if llm and output is not None and os.path.exists(output) and not force:
         raise click.UsageError(f"{output} exists; pass --force, or name another file")
     found = read_gaps(gaps)

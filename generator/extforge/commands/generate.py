@@ -15,6 +15,7 @@ from extforge.commands.printing import (
     colour_wanted,
     count,
     emit_json,
+    named_by,
     output_options,
     print_findings,
     tell,
@@ -93,7 +94,8 @@ def generate(
     if template:
         from extforge.templates import find_template
 
-        template = str(find_template(template).folder)
+        with named_by("--template"):
+            template = str(find_template(template).folder)
     checked = read_plan(plan, into, max_designs, skills_from)
     as_json = as_json or form == "json"
     if checked.errors or (strict and checked.findings):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from extforge.commands.plans import skills_from_option
 from extforge.commands.printing import (
     EXIT_BAD,
     EXIT_GOOD,
@@ -15,12 +16,16 @@ from extforge.commands.printing import (
     colour_wanted,
     emit,
     emit_json,
+    named_by,
+    need,
     output_options,
     print_findings,
     tell,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from extforge_harness.runtimes.catalog import Catalog
     from extforge_harness.runtimes.onboarding import Step
 
@@ -37,31 +42,32 @@ def runtimes() -> None:
     """
 
 
-def _catalog(
-    extensions: tuple[str, ...], plan: str | None = None, *, mcp: bool = False, as_json: bool = False
-) -> Catalog:
-    """Return the catalog of trees or of a plan; end here with what is wrong with it."""
-    from extforge_harness.errors import CatalogError
+def plan_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add what a plan instead of trees needs."""
+    function = click.option("--mcp", is_flag=True, help="With --plan: as `generate --mcp` would make it.")(function)
+    words = "Read a plan instead of trees: a file, a folder with *.plan.yaml, or - for standard input."
+    return click.option("--plan", metavar="PLAN", help=words)(skills_from_option(function))
 
+
+def _catalog(
+    extensions: tuple[str, ...], plan: str | None = None, skills_from: tuple[str, ...] = (), *, mcp: bool = False
+) -> Catalog:
+    """Return the catalog of trees or of a plan."""
     if bool(extensions) == bool(plan):
         raise click.UsageError("name extension trees, or a plan with --plan")
-    try:
-        if plan is None:
-            from extforge_harness.runtimes.trees import catalog
+    need(plan, "for --plan: trees are what they are", "mcp", "skills_from")
+    if plan is None:
+        from extforge_harness.runtimes.trees import catalog
 
-            return catalog(extensions)
-        from extforge.capabilities import catalog_from_plan
-        from extforge.check import load_plan
+        return catalog(extensions)
+    from extforge.capabilities import catalog_from_plan
+    from extforge.commands.plans import read_plan
+    from extforge.errors import PlanError
 
-        return catalog_from_plan(load_plan(plan, max_designs=100_000), mcp=mcp)
-    except CatalogError as exc:
-        if as_json:
-            from extforge_verifiers.reports.json import finding_data
-
-            emit_json("catalog", {"verdict": "fail", "findings": [finding_data(f) for f in exc.findings]})
-        else:
-            print_findings(exc.findings, err=True)
-        sys.exit(EXIT_BAD)
+    checked = read_plan(plan, None, 100_000, skills_from)
+    if checked.errors:
+        raise PlanError(checked.label, checked.findings)
+    return catalog_from_plan(checked, mcp=mcp)
 
 
 def _known(catalog: Catalog, runtime: str) -> str:
@@ -116,14 +122,14 @@ def list_command(host: bool, form: str, as_json: bool) -> None:
 
 @runtimes.command("catalog", cls=Examples, examples=["extforge runtimes catalog openjiuwen/extensions/harness"])
 @EXTENSIONS
-@click.option("--plan", type=click.Path(exists=True), help="Read a plan instead of trees.")
-@click.option("--mcp", is_flag=True, help="With --plan: as `generate --mcp` would make it.")
+@plan_options
 @output_options
-def catalog_command(extensions: tuple[str, ...], plan: str | None, mcp: bool, form: str, as_json: bool) -> None:
+def catalog_command(
+    extensions: tuple[str, ...], plan: str | None, skills_from: tuple[str, ...], mcp: bool, form: str, as_json: bool
+) -> None:
     """List every capability: its tools, what they may change, what it requires, where it is live."""
-    as_json = as_json or form == "json"
-    catalog = _catalog(extensions, plan, mcp=mcp, as_json=as_json)
-    if as_json:
+    catalog = _catalog(extensions, plan, skills_from, mcp=mcp)
+    if as_json or form == "json":
         emit_json("catalog", {"capabilities": [_capability_data(c) for c in catalog.capabilities]})
         return
     from extforge_verifiers.reports.text import printable
@@ -133,8 +139,8 @@ def catalog_command(extensions: tuple[str, ...], plan: str | None, mcp: bool, fo
     for capability in catalog.capabilities:
         levels = ", ".join(f"{tool} ({level.value})" for tool, level in capability.levels.items())
         emit(printable(f"{capability.id}{f'  {levels}' if levels else ''}"))
-        for need in capability.requires:
-            emit(printable(f"  {'requires' if need.hard else 'uses'} {need.target}"))
+        for other in capability.requires:
+            emit(printable(f"  {'requires' if other.hard else 'uses'} {other.target}"))
         if capability.artifacts:
             emit(f"  makes {', '.join(capability.artifacts)}")
         for runtime, exposure in capability.exposure.items():
@@ -176,8 +182,7 @@ def _capability_data(capability: Any) -> dict[str, Any]:
     ],
 )
 @EXTENSIONS
-@click.option("--plan", type=click.Path(exists=True), help="Read a plan instead of trees.")
-@click.option("--mcp", is_flag=True, help="With --plan: as `generate --mcp` would make it.")
+@plan_options
 @click.option("--provider", metavar="P", help="Where the model comes from: an id, or a file that describes one.")
 @click.option("--runtime", "only", multiple=True, metavar="R", help="Show this runtime only. Repeatable.")
 @click.option("--probe", is_flag=True, help="Look whether what a runtime needs is installed here.")
@@ -188,6 +193,7 @@ def _capability_data(capability: Any) -> dict[str, Any]:
 def matrix_command(
     extensions: tuple[str, ...],
     plan: str | None,
+    skills_from: tuple[str, ...],
     mcp: bool,
     provider: str | None,
     only: tuple[str, ...],
@@ -208,8 +214,9 @@ def matrix_command(
     as_json = as_json or form == "json"
     if prove and plan:
         raise click.UsageError("--prove runs extension trees; a plan has nothing to run")
-    where = read_provider(provider) if provider else None
-    catalog = _catalog(extensions, plan, mcp=mcp, as_json=as_json)
+    with named_by("--provider"):
+        where = read_provider(provider) if provider else None
+    catalog = _catalog(extensions, plan, skills_from, mcp=mcp)
     for runtime in only:
         _known(catalog, runtime)
     proofs = None
@@ -267,7 +274,7 @@ def compile_command(
     from extforge_verifiers.reports.text import printable
 
     as_json = as_json or form == "json"
-    catalog = _catalog(extensions, as_json=as_json)
+    catalog = _catalog(extensions)
     output = adapt(_known(catalog, runtime), AdapterInput(catalog, frozenset(enable) if enable else None))
     compiled = output.compiled
     if as_json:

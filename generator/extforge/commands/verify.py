@@ -7,7 +7,17 @@ from typing import Any
 
 import click
 
-from extforge.commands.printing import EXIT_BAD, EXIT_GOOD, EXIT_INTERRUPTED, Examples, colour_wanted, count, emit, tell
+from extforge.commands.printing import (
+    EXIT_BAD,
+    EXIT_GOOD,
+    EXIT_INTERRUPTED,
+    Examples,
+    colour_wanted,
+    count,
+    emit,
+    named_by,
+    tell,
+)
 
 __all__ = ["verify"]
 
@@ -68,7 +78,9 @@ def verify(paths: tuple[str, ...], output: str | None, verbose: bool, form: str,
     if output is not None and any(_is_inside(output, path) for path in paths):
         raise click.UsageError(f"-o {output} would overwrite what is verified")
     try:
-        outcome = verify_paths(paths, Options.of(**options), show_progress if sys.stderr.isatty() else None)
+        with named_by("--plan"):
+            how = Options.of(**options)
+        outcome = verify_paths(paths, how, show_progress if sys.stderr.isatty() else None)
     except ValueError as exc:
         raise click.UsageError(str(exc)) from None
     if form == "text" and not as_json:

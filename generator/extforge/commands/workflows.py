@@ -13,10 +13,12 @@ from extforge.commands.printing import (
     EXIT_GOOD,
     EXIT_INTERRUPTED,
     EXIT_MISSING,
-    EXIT_USAGE,
     Examples,
     count,
     emit_json,
+    exit_for,
+    named_by,
+    need,
     output_options,
     print_findings,
     tell,
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["workflows"]
 
+_PACK = "name a folder of skill folders, each with skill.yaml or SKILL.md, or an extension tree"
 _APPROVALS = ("ask", "auto", "full")
 _extensions = click.option(
     "--extension",
@@ -64,7 +67,10 @@ def list_(folder: str, audience: Literal["model", "user"] | None, max_chars: int
     from extforge_verifiers.reports.json import finding_data
     from extforge_verifiers.reports.text import printable
 
+    need(audience, "for --audience", "max_chars")
     pack = load_pack(folder)
+    if not pack.skills and not pack.problems and not _trees_below(folder):
+        raise click.UsageError(f"there are no skills in {folder}; {_PACK}")
     text = listing(pack.skills, audience, max_chars) if audience else ""
     if as_json or form == "json":
         data = {
@@ -81,7 +87,14 @@ def list_(folder: str, audience: Literal["model", "user"] | None, max_chars: int
         if not lines:
             tell("no skills")
         print_findings(pack.problems)
-    sys.exit(EXIT_BAD if pack.errors else EXIT_GOOD)
+    sys.exit(exit_for(pack.errors))
+
+
+def _trees_below(folder: str) -> bool:
+    """Say whether there are extension trees, which need not have skills."""
+    from extforge_verifiers.subjects import find_subjects
+
+    return any(subject.kind == "extension" for subject in find_subjects(folder).subjects)
 
 
 def _line(skill: Skill) -> str:
@@ -130,7 +143,7 @@ def check(path: str, extensions: tuple[str, ...], form: str, as_json: bool) -> N
             f"{path}: {count(len(skills), 'good skill')}, {count(errors, 'error')}, "
             f"{count(len(findings) - errors, 'warning')}"
         )
-    sys.exit(EXIT_BAD if bad else EXIT_GOOD)
+    sys.exit(exit_for([finding for finding in findings if finding.severity == "error"]))
 
 
 def _read(path: str) -> tuple[list[Skill], list[Finding]]:
@@ -146,7 +159,7 @@ def _read(path: str) -> tuple[list[Skill], list[Finding]]:
             raise
     pack = load_pack(path)
     if not pack.skills and not pack.problems:
-        raise click.UsageError(f"there are no skills in {path}")
+        raise click.UsageError(f"there are no skills in {path}; {_PACK}")
     return pack.skills, pack.problems
 
 
@@ -191,11 +204,11 @@ def _levels(trees: Sequence[str]) -> dict[str, str]:
 @output_options
 def show(skill: str, extensions: tuple[str, ...], approval: str | None, form: str, as_json: bool) -> None:
     """Show what a run of SKILL would do: levels of steps, tools, guardrails."""
-    from extforge_harness.workflows import ArtifactChecker, surface
+    from extforge_harness.workflows import ArtifactChecker, load_skill, surface
     from extforge_harness.workflows.skill import levels
     from extforge_verifiers.reports.text import printable
 
-    found = _load(skill)
+    found = load_skill(skill)
     cut = _surface(found, _trees(found, extensions), approval)
     checker = ArtifactChecker()
     rules: list[dict[str, Any]] = [
@@ -232,17 +245,6 @@ def show(skill: str, extensions: tuple[str, ...], approval: str | None, form: st
         click.echo(printable(line))
 
 
-def _load(path: str) -> Skill:
-    """Return a skill, or end with everything that is wrong with it."""
-    from extforge_harness.workflows import SkillInvalid, load_skill
-
-    try:
-        return load_skill(path)
-    except SkillInvalid as exc:
-        print_findings(exc.findings, err=True)
-        sys.exit(EXIT_USAGE)
-
-
 def _surface(skill: Skill, trees: Sequence[str], approval: str | None) -> Surface:
     from extforge_harness.workflows import approval_gate, resolve_surface
 
@@ -267,14 +269,14 @@ def _surface(skill: Skill, trees: Sequence[str], approval: str | None) -> Surfac
     type=click.Choice(("scripted", "chat", "host")),
     help="What runs the steps: a script, an OpenAI-compatible endpoint, or an agent in the real openJiuwen (default).",
 )
-@click.option("--script", type=click.Path(exists=True, dir_okay=False), help="Answers of --executor scripted.")
+@click.option("--script", metavar="FILE", help="Answers of --executor scripted; - for standard input.")
 @_extensions
 @click.option(
     "--agent",
     "agents",
     multiple=True,
-    type=click.Path(exists=True, dir_okay=False),
-    help="An agent definition that the skill may name. Repeatable.",
+    metavar="FILE",
+    help="An agent definition that the skill may name; - for standard input. Repeatable.",
 )
 @click.option("--workdir", type=click.Path(file_okay=False), help="Where files are made; default: a new folder.")
 @_approval
@@ -293,22 +295,34 @@ def run(
     quiet: bool,
     extensions: tuple[str, ...],
     executor: str | None,
+    script: str | None,
+    agents: tuple[str, ...],
     model: str | None,
     effort: str | None,
     **options: Any,
 ) -> None:
     """Run SKILL, and say what was really done: live on standard error, the result on standard output."""
     from extforge.workflow_runs import Settings, prepare
+    from extforge_harness.agents.definition import load_agent
     from extforge_harness.errors import Missing
-    from extforge_harness.workflows import RunRefused
+    from extforge_harness.workflows import load_skill
+    from extforge_harness.workflows.scripted import load_script
 
-    found = _load(skill)
-    kind = executor or ("scripted" if options["script"] else "host")
-    if (kind == "scripted") != (options["script"] is not None):
+    found = load_skill(skill)
+    kind = executor or ("scripted" if script else "host")
+    if (kind == "scripted") != (script is not None):
         raise click.UsageError("--script FILE goes with --executor scripted, and the other way round")
+    need(kind != "scripted", "for --executor host or chat", "python")
+    need(found.workflow.agent, f"for a skill that names an agent, and {found.id} names none", "agents")
+    with named_by("--agent"):
+        definitions = tuple(map(load_agent, agents))
+    with named_by("--script"):
+        answers = load_script(script) if script is not None else None
     trees = _trees(found, extensions)
     settings = Settings(
         executor=kind,
+        script=answers,
+        agents=definitions,
         trees=trees,
         levels=_levels(trees),
         overrides={key: value for key, value in (("model", model), ("effort", effort)) if value},
@@ -324,9 +338,6 @@ def run(
         code = EXIT_GOOD if ended_by is None else EXIT_MISSING if isinstance(ended_by.__cause__, Missing) else EXIT_BAD
     except KeyboardInterrupt:
         code = EXIT_INTERRUPTED
-    except RunRefused as exc:
-        tell(f"error: {exc}")
-        sys.exit(EXIT_USAGE)
     result = workflow_run.result
     if as_json or form == "json":
         emit_json("workflows.run", result.to_dict())

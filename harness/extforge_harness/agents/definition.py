@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from extforge_harness.documents import suggest
+from extforge_harness.documents import STDIN, read_source, suggest
 from extforge_harness.errors import AgentDefinitionError
 from extforge_harness.gates import APPROVALS
 from extforge_verifiers.documents import Document, json_path, parse_json, parse_yaml, read_text
@@ -312,14 +312,14 @@ def read_agent(path: str | os.PathLike[str], agents_dir: str | os.PathLike[str] 
     shown = os.fspath(path)
     piped = shown == "-" and agents_dir is None
     try:
-        data = sys.stdin.buffer.read(SIZE_LIMIT + 1) if piped else _read(Path(path), agents_dir)
+        data = read_source("-", SIZE_LIMIT)[1] if piped else _read(Path(path), agents_dir)
     except AgentDefinitionError:
         raise
     except (OSError, ValueError) as exc:  # ValueError: a NUL in the path
         reason = exc.strerror if isinstance(exc, OSError) and exc.strerror else str(exc)
         finding = Finding("agent-unreadable", f"cannot be read: {reason}", where=Where(shown))
         raise AgentDefinitionError(shown, [finding]) from None
-    source = "<stdin>" if piped else shown
+    source = STDIN if piped else shown
     if len(data) > SIZE_LIMIT:
         words = f"larger than {SIZE_LIMIT >> 10} KiB, which is the most that a definition may have"
         raise AgentDefinitionError(source, [Finding("document-too-large", words, where=Where(source))])
