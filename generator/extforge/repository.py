@@ -108,8 +108,11 @@ def _generated(path: str, target: Path, lock: Lock, staged: Staged) -> bytes:
     """Return a file as it is generated now, or was the last time; nothing when it was not."""
     if path in staged.files:
         return staged.read(path)
-    entry = lock.files.get(path)
-    return (read_base(target, entry.sha) if entry else None) or b""
+    entry, full = lock.files.get(path), target / path
+    if entry is None:
+        return b""
+    # Without .extforge/base, what is there is the next best.
+    return read_base(target, entry.sha) or (full.read_bytes() if full.is_file() else b"")
 
 
 def _tree(root: str, manifest: bytes, requirements: list[str]) -> Tree:
