@@ -89,8 +89,7 @@ def verify_paths(
             outcome.passed_over.update(walk.passed_over)
             words = f"nothing to verify in it ({len(walk.passed_over)} paths passed over)"
             found += walk.subjects or [Subject(path, "folder", reason=words)]
-        if options.claims and not any(subject.kind in ("run", "result") for subject in found):
-            raise ValueError("--claims speaks of what an assistant said in a run, and there is no record of one here")
+        _check_subjects({subject.kind for subject in found}, options)
         for report in _reports(found, options):
             outcome.reports.append(report)
             if progress is not None:
@@ -141,6 +140,30 @@ def _check_options(paths: tuple[str, ...], options: Options) -> None:
             raise ValueError(f"--fail-on {unknown[0]}: no such code; docs/codes.md lists them")
     if options.python and not options.host:
         raise ValueError("--python is for --host")
+
+
+def _check_subjects(kinds: set[str], options: Options) -> None:
+    """Refuse a wish that nothing here could fail."""
+    wishes = (
+        (
+            "--claims",
+            options.claims,
+            ("run", "result"),
+            "what an assistant said in a run, and there is no record of one",
+        ),
+        (
+            "--root",
+            options.root,
+            ("run", "result"),
+            "the files that results and runs claim, and there is none of these",
+        ),
+        ("--require", options.requirements, ("artifact", "result"), "files and tool results, and there is none"),
+        ("--require-key", options.keys, ("artifact", "result"), "files and tool results, and there is none"),
+        ("--schema", options.schema, ("artifact", "result"), "files and tool results, and there is none"),
+    )
+    for name, wished, wanted, words in wishes:
+        if wished and not kinds & {*wanted, "folder"}:  # of a folder with nothing in it nothing is said at all
+            raise ValueError(f"{name} speaks of {words} here")
 
 
 def _subjects(path: str, options: Options) -> Walk:

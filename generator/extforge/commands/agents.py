@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from extforge.commands.inputs import Tree, named_by, need
 from extforge.commands.printing import (
     EXIT_BAD,
     EXIT_GOOD,
@@ -17,8 +18,6 @@ from extforge.commands.printing import (
     count,
     emit_json,
     exit_for,
-    named_by,
-    need,
     output_options,
     print_findings,
     tell,
@@ -231,12 +230,15 @@ def prompt(file: str, text: str, kind: str, form: str, as_json: bool) -> None:
 @click.argument("text")
 @click.option("--runtime", type=_RUNTIME, default="native", show_default=True, help="Where it runs.")
 @click.option(
-    "--extension", "extensions", multiple=True, type=_FOLDER, help="An extension to load beside it. Repeatable."
+    "--extension", "extensions", multiple=True, type=Tree(), help="An extension tree to load beside it. Repeatable."
 )
 @skills_option
 @set_option
 @click.option(
-    "--workdir", type=_FOLDER, default=".", help="Where it works, and where its files must lie (default: here)."
+    "--workdir",
+    type=click.Path(file_okay=False),
+    default=".",
+    help="Where it works, and where its files must lie (default: here).",
 )
 @click.option("--record", type=click.Path(dir_okay=False), help="Write the turn to this file, for extforge verify.")
 @click.option("--python", metavar="PY", help="A Python that has openJiuwen.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from extforge.commands.inputs import need
 from extforge.commands.plans import plan_options
 from extforge.commands.printing import (
     EXIT_BAD,
@@ -16,7 +17,6 @@ from extforge.commands.printing import (
     count,
     emit,
     emit_json,
-    need,
     output_options,
     print_findings,
     tell,

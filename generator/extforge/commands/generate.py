@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from extforge.commands.inputs import named_by
 from extforge.commands.plans import plan_exit, plan_options, print_plan_json, read_plan
 from extforge.commands.printing import (
     EXIT_BAD,
@@ -15,7 +16,6 @@ from extforge.commands.printing import (
     colour_wanted,
     count,
     emit_json,
-    named_by,
     output_options,
     print_findings,
     tell,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -10,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from extforge_verifiers.findings import Finding
 
 __all__ = [
-    "EXIT_BAD", "EXIT_BUG", "EXIT_GOOD", "EXIT_INTERRUPTED", "EXIT_MISSING", "EXIT_USAGE", "Examples", "InvalidOption",
-    "colour_wanted", "count", "emit", "emit_json", "exit_for", "named_by", "need", "output_options", "print_findings",
-    "tell",
+    "EXIT_BAD", "EXIT_BUG", "EXIT_GOOD", "EXIT_INTERRUPTED", "EXIT_MISSING", "EXIT_USAGE", "Examples", "colour_wanted",
+    "count", "emit", "emit_json", "exit_for", "output_options", "print_findings", "tell",
 ]  # fmt: skip
 
 # Exit codes are API; see docs/cli.md.
@@ -48,62 +46,6 @@ def output_options(function: Callable[..., None]) -> Callable[..., None]:
     """Add `--format` and `--json` to a command."""
     function = click.option("--json", "as_json", is_flag=True, help="Same as --format json.")(function)
     return click.option("--format", "form", type=_FORMAT, default="text", help="How to print the result.")(function)
-
-
-class InvalidOption(click.ClickException):
-    """What an option names cannot be used: every reason is in `findings`."""
-
-    exit_code = EXIT_USAGE
-
-    def __init__(self, option: str, findings: Sequence[Finding]) -> None:
-        super().__init__(f"{option}: {'; '.join(finding.message for finding in findings)}")
-        self.option, self.findings = option, findings
-
-    def show(self, file: Any = None) -> None:
-        """Print the findings, and which option they are about."""
-        del file
-        print_findings(self.findings, err=True)
-        tell(f"error: what {self.option} names cannot be used")
-
-
-@contextlib.contextmanager
-def named_by(option: str) -> Iterator[None]:
-    """Read what an option names: whatever is wrong with it is wrong usage, and says nothing of what is checked.
-
-    Raises:
-        InvalidOption: instead of every exception that has findings.
-    """
-    try:
-        yield
-    except Exception as exc:
-        findings = getattr(exc, "findings", None)
-        if findings is None:
-            raise
-        raise InvalidOption(option, findings) from exc
-
-
-def need(condition: object, words: str, *names: str) -> None:
-    """Refuse options that would be passed over in silence.
-
-    Args:
-        condition: without it they mean nothing.
-        words: what they are for, such as "for --llm".
-        names: of the parameters, as the command's function gets them.
-
-    Raises:
-        click.UsageError: naming those that were given on the command line.
-    """
-    if condition:
-        return
-    context = click.get_current_context()
-    given = [
-        parameter.opts[0] if parameter.param_type_name == "option" else parameter.human_readable_name
-        for parameter in context.command.params
-        if parameter.name in names
-        and context.get_parameter_source(parameter.name) is click.core.ParameterSource.COMMANDLINE
-    ]
-    if given:
-        raise click.UsageError(f"{' and '.join(given)} {'is' if len(given) == 1 else 'are'} {words}")
 
 
 def exit_for(findings: Sequence[Finding]) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from extforge.commands.inputs import named_by, need
 from extforge.commands.plans import skills_from_option
 from extforge.commands.printing import (
     EXIT_BAD,
@@ -16,8 +17,6 @@ from extforge.commands.printing import (
     colour_wanted,
     emit,
     emit_json,
-    named_by,
-    need,
     output_options,
     print_findings,
     tell,

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from extforge.commands.inputs import named_by
 from extforge.commands.printing import (
     EXIT_BAD,
     EXIT_GOOD,
@@ -15,7 +16,6 @@ from extforge.commands.printing import (
     colour_wanted,
     count,
     emit,
-    named_by,
     tell,
 )
 

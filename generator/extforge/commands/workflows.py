@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from extforge.commands.inputs import Tree, named_by, need
 from extforge.commands.printing import (
     EXIT_BAD,
     EXIT_GOOD,
@@ -17,8 +18,6 @@ from extforge.commands.printing import (
     count,
     emit_json,
     exit_for,
-    named_by,
-    need,
     output_options,
     print_findings,
     tell,
@@ -38,7 +37,7 @@ _extensions = click.option(
     "--extension",
     "extensions",
     multiple=True,
-    type=click.Path(exists=True, file_okay=False),
+    type=Tree(),
     help="An extension tree whose tools are registered. Repeatable. Default: the tree that the skill lies in.",
 )
 _approval = click.option(

@@ -108,6 +108,7 @@ def run_agent(definition: AgentDefinition, prompt: str, options: Options) -> Age
             package, prompt, options.runtime, settings.config, endpoint, options.extensions, options.workdir,
             "cn" if chinese else "en",
         )  # fmt: skip
+        os.makedirs(options.workdir, exist_ok=True)
         turn = run_turn(task, gate, python=options.python, timeout=options.timeout, on_call=options.on_call)
         if turn.error and not turn.calls:
             endpoint.reach()  # the server went away while the host was started
