@@ -32,19 +32,27 @@ __all__ = ["main", "run"]
 
 # Name -> what it does, in the words of its own help: the list is shown without importing any of them.
 COMMANDS = {
-    "agents": "Check agent definitions, make packages of them, run them.",
-    "init": "Write a commented starter plan to FILE.",
-    "design": "Turn the capability gaps in GAPS into a plan.",
-    "check": "Find every problem in each PLAN.",
-    "generate": "Make the extensions of PLAN.",
-    "verify": "Say whether each of PATHS is what it claims to be.",
-    "runtimes": "Say where extensions work, and what a new runtime must prove.",
     "demo": "Run the whole chain on a bundled plan, offline.",
+    "init": "Write a commented starter plan.",
+    "design": "Turn a list of capability gaps into a plan.",
+    "check": "Find every problem of a plan.",
+    "generate": "Make the extensions of a plan, or bring them up to date.",
+    "verify": "Say whether files, extensions and runs are what they claim.",
+    "agents": "Check agent definitions, make packages of them, run them.",
     "workflows": "List, check, show and run the workflows of skills.",
-    "templates": "List, check and render the skeletons.",
+    "runtimes": "Say where extensions work, and what a new runtime must prove.",
+    "templates": "List, check and render the skeletons of what is made.",
     "schema": "Print the JSON Schema of a document.",
     "explain": "Print what a finding code means.",
     "doctor": "Say what is installed here.",
+}
+
+
+EXIT_CODES = {
+    "0": "good",
+    "1": "checked, and found bad",
+    "2": "wrong usage, or an input that cannot be opened",
+    "3": "something needed is missing here: a package, a model's endpoint",
 }
 
 
@@ -69,6 +77,8 @@ class Commands(click.Group):
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+        with formatter.section("Exit codes"):
+            formatter.write_dl(list(EXIT_CODES.items()))
 
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

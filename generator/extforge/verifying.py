@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from extforge_verifiers.artifact import Limits
 from extforge_verifiers.checking import Requirement, parse_requirement
+from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.findings import Finding, Report, Severity
 from extforge_verifiers.formats import FORMATS, find_format, foreign_formats, format_for
 from extforge_verifiers.subjects import KINDS, Subject, Walk, find_subjects
@@ -108,11 +108,16 @@ def verify_paths(
 
 
 def _load_schema(path: str) -> dict[str, Any]:
+    from extforge_harness.documents import read_source  # noqa: PLC0415 -- pydantic, for two options only
+    from extforge_verifiers.documents import parse_json, read_text  # noqa: PLC0415
+
     try:
-        with open(path, encoding="utf-8") as stream:
-            value = json.load(stream)
-    except (OSError, ValueError, RecursionError) as exc:
-        raise ValueError(f"--schema {path}: cannot be read: {exc}") from None
+        label, data = read_source(path)
+        value = parse_json(read_text(data, label), label).value
+    except OSError as exc:
+        raise ValueError(f"--schema {path}: cannot be read: {exc.strerror}") from None
+    except DocumentError as exc:
+        raise ValueError("; ".join(f"--schema {f.where}: {f.message}" for f in exc.findings)) from None
     if not isinstance(value, dict):
         raise ValueError(f"--schema {path}: not a JSON Schema, which is an object")  # noqa: TRY004 -- a user's mistake
     with contextlib.suppress(ImportError):  # the report will say what is missing

@@ -66,7 +66,7 @@ def set_option(function: Callable[..., None]) -> Callable[..., None]:
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @skills_option
-@click.option("--plan", metavar="PLAN", help="A plan whose skills are known as well.")
+@click.option("--plan", metavar="PLAN", help="A plan whose skills are known as well; - for standard input.")
 @output_options
 def check(files: tuple[str, ...], sources: tuple[str, ...], plan: str | None, form: str, as_json: bool) -> None:
     """Find every problem in each FILE: a definition, a folder with *.agent.yaml, or - for standard input."""
@@ -112,14 +112,23 @@ def check(files: tuple[str, ...], sources: tuple[str, ...], plan: str | None, fo
 )
 @click.argument("file")
 @skills_option
-@click.option("--out", required=True, type=click.Path(file_okay=False), help="The folder that the package goes into.")
+@click.option(
+    "--out",
+    required=True,
+    metavar="DIR",
+    type=click.Path(file_okay=False),
+    help="The folder that the package goes into.",
+)
 @click.option("--force", is_flag=True, help="Replace a package that is there.")
 @click.option("--host/--no-host", default=None, help="Load it in openJiuwen too (default: when it is installed).")
 @output_options
 def build(
     file: str, sources: tuple[str, ...], out: str, force: bool, host: bool | None, form: str, as_json: bool
 ) -> None:
-    """Make the agent package (agent_template) of FILE in DIR/<name>, and check it."""
+    """Make the agent package (agent_template) of FILE in DIR/<name>, and check it.
+
+    FILE is a definition, or - for standard input.
+    """
     from extforge_harness.agents.definition import parse_agent, read_agent
     from extforge_harness.agents.package import build_package
     from extforge_verifiers.reports.json import report_data
@@ -153,7 +162,10 @@ def build(
 @click.option("--runtime", type=_RUNTIME, help="Also show what the settings become in this runtime.")
 @output_options
 def resolve(file: str, settings: tuple[str, ...], runtime: str | None, form: str, as_json: bool) -> None:
-    """Show what the agent of FILE would run with, and where each setting comes from."""
+    """Show what an agent would run with, and where each setting comes from.
+
+    FILE is its definition, or - for standard input.
+    """
     from dataclasses import asdict
 
     from extforge_harness.agents.definition import load_agent
@@ -203,11 +215,17 @@ def resolve(file: str, settings: tuple[str, ...], runtime: str | None, form: str
 @click.argument("file")
 @click.argument("text")
 @click.option(
-    "--kind", type=click.Choice(("turn", "goal", "coordinator")), default="turn", help="What the text is for."
+    "--kind",
+    type=click.Choice(("turn", "goal", "coordinator")),
+    default="turn",
+    help="What TEXT is for; goals and coordinators take no instructions.",
 )
 @output_options
 def prompt(file: str, text: str, kind: str, form: str, as_json: bool) -> None:
-    """Print TEXT as it is given to a runtime that takes only a prompt: below a header with the instructions."""
+    """Print TEXT as it is given to a runtime that takes only a prompt: below a header with the instructions.
+
+    FILE is the agent's definition, or - for standard input.
+    """
     from extforge_harness.agents.definition import load_agent
     from extforge_harness.agents.resolution import prepare
 
@@ -228,7 +246,13 @@ def prompt(file: str, text: str, kind: str, form: str, as_json: bool) -> None:
 )
 @click.argument("file")
 @click.argument("text")
-@click.option("--runtime", type=_RUNTIME, default="native", show_default=True, help="Where it runs.")
+@click.option(
+    "--runtime",
+    type=_RUNTIME,
+    default="native",
+    show_default=True,
+    help="Where it runs; only native and native_v2 are started from here.",
+)
 @click.option(
     "--extension", "extensions", multiple=True, type=Tree(), help="An extension tree to load beside it. Repeatable."
 )
@@ -256,7 +280,9 @@ def run(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Run one turn of FILE, a definition or a package, in openJiuwen, and print its answer.
+    """Ask an agent for TEXT, in openJiuwen, and print its answer.
+
+    FILE is its definition, the folder of its package, or - for standard input.
 
     The model is the one of OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL.  Tools are used as far as the approval
     goes; at a terminal you are asked about the others.  Extensions run with your rights.

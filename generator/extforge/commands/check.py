@@ -22,7 +22,11 @@ __all__ = ["check"]
 )
 @click.argument("plans", nargs=-1, required=True, metavar="PLAN...")
 @plan_options
-@click.option("--into", type=click.Path(file_okay=False), help="A target whose extensions the plan may build on.")
+@click.option(
+    "--into",
+    type=click.Path(file_okay=False),
+    help="A folder that was generated into: the plan may build on the extensions there.",
+)
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option("--explain", is_flag=True, help="Print every choice that was derived, and why.")
 @output_options

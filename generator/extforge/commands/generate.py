@@ -41,7 +41,9 @@ __all__ = ["generate"]
 )
 @click.argument("plan")
 @plan_options
-@click.option("--into", required=True, type=click.Path(file_okay=False), help="The folder to generate into.")
+@click.option(
+    "--into", required=True, metavar="DIR", type=click.Path(file_okay=False), help="The folder to generate into."
+)
 @click.option("--only", metavar="NAME", help="Generate one extension, and the constraints it depends on.")
 @click.option("--dry-run", is_flag=True, help="Say what would happen; change nothing.")
 @click.option("--diff", is_flag=True, help="Show what changes inside the files.")
@@ -60,8 +62,10 @@ __all__ = ["generate"]
     "--template", type=click.Path(exists=True, file_okay=False), help="A template folder instead of the packaged one."
 )
 @click.option("--merge", is_flag=True, help="Make one extension of all designs, named after the plan's package_name.")
-@click.option("--session", metavar="ID", help="Put the trees below runtime_extensions/ID/ instead.")
-@click.option("--repo", is_flag=True, help="Also make a repository round them: packaging, README, .gitignore, CI.")
+@click.option(
+    "--session", metavar="ID", help="Put the trees below DIR/runtime_extensions/ID/, for a session of the auto-harness."
+)
+@click.option("--repo", is_flag=True, help="Also make DIR a repository: pyproject, README, .gitignore, CI.")
 @click.option("--mcp", is_flag=True, help="Give every extension with tools an MCP server: for Claude Code, Codex, ...")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but problems.")
@@ -80,6 +84,8 @@ def generate(
     **how: Any,
 ) -> None:
     """Make the extensions of PLAN below DIR/openjiuwen/extensions/harness/, or bring them up to date.
+
+    PLAN is a file, a folder with *.plan.yaml, or - for standard input.
 
     Running it again is updating: what you edited since is merged, what you deleted stays deleted, and a file that is
     not ours is never overwritten.
@@ -114,6 +120,8 @@ def generate(
         emit_json("generate", result_data(result))
     else:
         print_result(result, quiet=quiet)
+    if how["mcp"] and not result.served:
+        tell("--mcp changed nothing: no extension here has a tool that can be served")
     changed = bool(result.changes.writes)
     sys.exit(EXIT_BAD if result.changes.blocked or (check and changed) else EXIT_GOOD)
 

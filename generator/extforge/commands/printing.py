@@ -38,8 +38,8 @@ class Examples(click.Command):
         super().format_epilog(ctx, formatter)
         if self.examples:
             with formatter.section("Examples"):
-                for line in self.examples:
-                    formatter.write_text(line)
+                for line in self.examples:  # not wrapped: they are there to be copied
+                    formatter.write(f"{'':{formatter.current_indent}}{line}\n")
 
 
 def output_options(function: Callable[..., None]) -> Callable[..., None]:

@@ -30,15 +30,16 @@ if TYPE_CHECKING:
 
 __all__ = ["runtimes"]
 
+_PROVIDER = (
+    "Where the model comes from: openai-compatible, openai-responses, anthropic, account, a file that describes "
+    "another, or - for standard input."
+)
 EXTENSIONS = click.argument("extensions", nargs=-1, metavar="[EXT]...", type=click.Path(exists=True, file_okay=False))
 
 
 @click.group()
 def runtimes() -> None:
-    """Say where extensions work, and what a new runtime must prove.
-
-    EXT is an extension tree, or a folder with such trees in it.
-    """
+    """Say where extensions work, and what a new runtime must prove."""
 
 
 def plan_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -79,7 +80,12 @@ def _known(catalog: Catalog, runtime: str) -> str:
     return runtime
 
 
-@runtimes.command("list", cls=Examples, examples=["extforge runtimes list", "extforge runtimes list --host"])
+@runtimes.command(
+    "list",
+    cls=Examples,
+    short_help="List the runtimes, and what each can do.",
+    examples=["extforge runtimes list", "extforge runtimes list --host"],
+)
 @click.option("--host", is_flag=True, help="Ask the installed openJiuwen whether it does what is listed.")
 @output_options
 def list_command(host: bool, form: str, as_json: bool) -> None:
@@ -119,14 +125,22 @@ def list_command(host: bool, form: str, as_json: bool) -> None:
     sys.exit(EXIT_BAD if findings else EXIT_GOOD)
 
 
-@runtimes.command("catalog", cls=Examples, examples=["extforge runtimes catalog openjiuwen/extensions/harness"])
+@runtimes.command(
+    "catalog",
+    cls=Examples,
+    short_help="List every capability of extensions.",
+    examples=["extforge runtimes catalog openjiuwen/extensions/harness"],
+)
 @EXTENSIONS
 @plan_options
 @output_options
 def catalog_command(
     extensions: tuple[str, ...], plan: str | None, skills_from: tuple[str, ...], mcp: bool, form: str, as_json: bool
 ) -> None:
-    """List every capability: its tools, what they may change, what it requires, where it is live."""
+    """List every capability: its tools, what they may change, what it requires, where it is live.
+
+    EXT is an extension tree, or a folder with such trees in it.
+    """
     catalog = _catalog(extensions, plan, skills_from, mcp=mcp)
     if as_json or form == "json":
         emit_json("catalog", {"capabilities": [_capability_data(c) for c in catalog.capabilities]})
@@ -174,6 +188,7 @@ def _capability_data(capability: Any) -> dict[str, Any]:
 @runtimes.command(
     "matrix",
     cls=Examples,
+    short_help="Show where each capability works.",
     examples=[
         "extforge runtimes matrix openjiuwen/extensions/harness",
         "extforge runtimes matrix --plan my.plan.yaml --mcp",
@@ -182,11 +197,13 @@ def _capability_data(capability: Any) -> dict[str, Any]:
 )
 @EXTENSIONS
 @plan_options
-@click.option("--provider", metavar="P", help="Where the model comes from: an id, or a file that describes one.")
-@click.option("--runtime", "only", multiple=True, metavar="R", help="Show this runtime only. Repeatable.")
+@click.option("--provider", metavar="P", help=_PROVIDER)
+@click.option(
+    "--runtime", "only", multiple=True, metavar="R", help="Show this runtime only (extforge runtimes list). Repeatable."
+)
 @click.option("--probe", is_flag=True, help="Look whether what a runtime needs is installed here.")
 @click.option("--prove", is_flag=True, help="Run it: the trees in openJiuwen, their MCP servers with a client.")
-@click.option("--by-extension", is_flag=True, help="One line per extension: the worst of its components.")
+@click.option("--by-extension", is_flag=True, help="In the text: one line per extension, the worst of its components.")
 @click.option("--html", metavar="FILE", help="Write it as a web page too.")
 @output_options
 def matrix_command(
@@ -203,7 +220,10 @@ def matrix_command(
     form: str,
     as_json: bool,
 ) -> None:
-    """Show where each capability works, why not elsewhere, and where instead."""
+    """Show where each capability works, why not elsewhere, and where instead.
+
+    EXT is an extension tree, or a folder with such trees in it.
+    """
     import os
     import shutil
 
@@ -211,6 +231,7 @@ def matrix_command(
     from extforge_harness.runtimes.matrix import build_matrix
 
     as_json = as_json or form == "json"
+    need(not as_json, "for text; the JSON has every component", "by_extension")
     if prove and plan:
         raise click.UsageError("--prove runs extension trees; a plan has nothing to run")
     with named_by("--provider"):
@@ -258,15 +279,25 @@ def matrix_command(
     sys.exit(EXIT_BAD if bad else EXIT_MISSING if proofs and len(proofs.skipped) == 2 else EXIT_GOOD)
 
 
-@runtimes.command("compile", cls=Examples, examples=["extforge runtimes compile . --runtime claudecode"])
+@runtimes.command(
+    "compile",
+    cls=Examples,
+    short_help="Show what a model would read on a runtime.",
+    examples=["extforge runtimes compile . --runtime claudecode"],
+)
 @EXTENSIONS
-@click.option("--runtime", required=True, metavar="R", help="The runtime to compile for.")
-@click.option("--enable", multiple=True, metavar="ID", help="Only this capability. Repeatable.")
+@click.option("--runtime", required=True, metavar="R", help="The runtime to compile for (extforge runtimes list).")
+@click.option(
+    "--enable", multiple=True, metavar="ID", help="Only this capability (extforge runtimes catalog). Repeatable."
+)
 @output_options
 def compile_command(
     extensions: tuple[str, ...], runtime: str, enable: tuple[str, ...], form: str, as_json: bool
 ) -> None:
-    """Show what a model would read on a runtime, and what was decided about each capability."""
+    """Show what a model would read on a runtime, and what was decided about each capability.
+
+    EXT is an extension tree, or a folder with such trees in it.
+    """
     from dataclasses import asdict
 
     from extforge_harness.runtimes.adapters import AdapterInput, adapt
@@ -305,8 +336,15 @@ def compile_command(
     )
 
 
-@runtimes.command("scan", cls=Examples, examples=["extforge runtimes scan", "extforge runtimes scan --runtime codex"])
-@click.option("--home", type=click.Path(exists=True, file_okay=False), help="Instead of your home.")
+@runtimes.command(
+    "scan",
+    cls=Examples,
+    short_help="List what other agent products of yours hold.",
+    examples=["extforge runtimes scan", "extforge runtimes scan --runtime codex"],
+)
+@click.option(
+    "--home", type=click.Path(exists=True, file_okay=False), help="Look into this folder instead of your home."
+)
 @click.option("--project", type=click.Path(exists=True, file_okay=False), help="Look into a project too.")
 @click.option("--runtime", metavar="R", help="The runtime in use: what is its own can be used there.")
 @output_options
@@ -334,7 +372,12 @@ def scan_command(home: str | None, project: str | None, runtime: str | None, for
         tell("nothing was found")
 
 
-@runtimes.command("new", cls=Examples, examples=["extforge runtimes new hermes --differs protocol --out ."])
+@runtimes.command(
+    "new",
+    cls=Examples,
+    short_help="Scaffold the package of a new runtime.",
+    examples=["extforge runtimes new hermes --differs protocol --out ."],
+)
 @click.argument("name")
 @click.option(
     "--out", default=".", show_default=True, type=click.Path(file_okay=False), help="The folder to make it in."
@@ -373,13 +416,18 @@ def new_command(name: str, out: str, differs: str | None, form: str, as_json: bo
         emit(f"next: record the fixtures, then run: extforge runtimes gate {folder}")
 
 
-@runtimes.command("gate", cls=Examples, examples=["extforge runtimes gate hermes_runtime"])
+@runtimes.command(
+    "gate",
+    cls=Examples,
+    short_help="Run what a new runtime must pass.",
+    examples=["extforge runtimes gate hermes_runtime"],
+)
 @click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False))
 @output_options
 def gate_command(folder: str, form: str, as_json: bool) -> None:
     """Run the seven steps that a new runtime must pass, in order, until one fails.
 
-    The package's code and tests are run, without network and credentials. gate.json records the run.
+    DIR is a package that `extforge runtimes new` made. The package's code and tests are run, without network and credentials. gate.json records the run.
     """
     from extforge_harness.runtimes.onboarding import run_gate
 

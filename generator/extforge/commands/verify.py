@@ -34,7 +34,7 @@ _FORMAT = click.Choice(("text", "json", "sarif", "junit", "github", "markdown", 
         "extforge verify openjiuwen/extensions/harness/quarterly_deck --host",
     ],
 )
-@click.argument("paths", nargs=-1, required=True)
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
     "--as", "as_kind", metavar="FORMAT", help="Verify the one PATH as this: a format, extension, result or run."
 )
@@ -49,12 +49,18 @@ _FORMAT = click.Choice(("text", "json", "sarif", "junit", "github", "markdown", 
     help="A bound on a fact, such as 'slides>=3'. Repeatable.",
 )
 @click.option(
-    "--require-key", "keys", multiple=True, metavar="POINTER", help="A JSON Pointer a JSON file must have. Repeatable."
+    "--require-key",
+    "keys",
+    multiple=True,
+    metavar="POINTER",
+    help="A JSON Pointer, such as /version, that JSON files must have. Repeatable.",
 )
-@click.option("--schema", metavar="FILE", help="A JSON Schema that JSON files must fit.")
-@click.option("--plan", metavar="PLAN", help="Hold the files to what the tools of this plan promise.")
+@click.option("--schema", metavar="FILE", help="A JSON Schema that JSON files must fit; - for standard input.")
 @click.option(
-    "--claims", is_flag=True, help="In run records, also hold the assistant's answer to what it says it wrote."
+    "--plan", metavar="PLAN", help="Hold the files to what the tools of this plan promise; - for standard input."
+)
+@click.option(
+    "--claims", is_flag=True, help="In records of runs, also hold the assistant's answer to what it says it wrote."
 )
 @click.option("--deep", is_flag=True, help="Also look inside with libraries: relations, pictures, streams, pixels.")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
@@ -68,7 +74,10 @@ _FORMAT = click.Choice(("text", "json", "sarif", "junit", "github", "markdown", 
 @click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
 @click.option("--format", "form", type=_FORMAT, default="text", help="How to print the report.")
 def verify(paths: tuple[str, ...], output: str | None, verbose: bool, form: str, as_json: bool, **options: Any) -> None:
-    """Say whether each of PATHS is what it claims to be: files, folders, extension trees, tool results."""
+    """Say whether each PATH is what it claims to be.
+
+    PATH is a file, a folder, an extension tree, the result of a tool, or the record of a run.
+    """
     from extforge.verifying import Options, verify_paths
     from extforge_verifiers.findings import Verdict
     from extforge_verifiers.reports import renderer

@@ -24,7 +24,7 @@ from extforge.commands.printing import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from extforge_harness.workflows import Skill, Surface, WorkflowRun
     from extforge_verifiers.findings import Finding
@@ -40,12 +40,11 @@ _extensions = click.option(
     type=Tree(),
     help="An extension tree whose tools are registered. Repeatable. Default: the tree that the skill lies in.",
 )
-_approval = click.option(
-    "--approval",
-    type=click.Choice(_APPROVALS),
-    help="How much is approved: ask before anything is changed, auto for local changes, full for everything. "
-    "Default: that of the skill's agent, else ask.",
-)
+
+
+def _approval(default: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    words = "How much is approved: ask before anything is changed, auto for local changes, full for everything"
+    return click.option("--approval", type=click.Choice(_APPROVALS), help=f"{words} (default: {default}).")
 
 
 @click.group()
@@ -54,14 +53,26 @@ def workflows() -> None:
 
 
 @workflows.command(
-    "list", cls=Examples, examples=["extforge workflows list skills/", "extforge workflows list ext/ --audience model"]
+    "list",
+    cls=Examples,
+    short_help="List the skills of a folder, or of an extension tree.",
+    examples=["extforge workflows list skills/", "extforge workflows list ext/ --audience model"],
 )
 @click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False))
 @click.option("--audience", type=click.Choice(("model", "user")), help="Only what the model, or a user, may start.")
-@click.option("--max-chars", type=click.IntRange(1), default=8000, show_default=True, help="Of the audience's list.")
+@click.option(
+    "--max-chars",
+    type=click.IntRange(1),
+    default=8000,
+    show_default=True,
+    help="With --audience: how long the list may be; the last lose their descriptions.",
+)
 @output_options
 def list_(folder: str, audience: Literal["model", "user"] | None, max_chars: int, form: str, as_json: bool) -> None:
-    """List the skills of a folder, or of an extension tree."""
+    """List the skills of a folder, or of an extension tree, and what is wrong with the others.
+
+    DIR is a folder of skill folders, an extension tree, or a folder that trees were generated into.
+    """
     from extforge_harness.workflows import listing, load_pack
     from extforge_verifiers.reports.json import finding_data
     from extforge_verifiers.reports.text import printable
@@ -114,6 +125,7 @@ def _summary(skill: Skill) -> dict[str, Any]:
 
 @workflows.command(
     cls=Examples,
+    short_help="Find every problem of skills.",
     examples=["extforge workflows check skills/", "extforge workflows check skills/deck --extension ext/ --json"],
 )
 @click.argument("path", metavar="DIR|FILE", type=click.Path(exists=True))
@@ -196,13 +208,20 @@ def _levels(trees: Sequence[str]) -> dict[str, str]:
     return {tool: level for tree in trees for tool, level in extension_tools(tree).items()}
 
 
-@workflows.command(cls=Examples, examples=["extforge workflows show skills/board_report --approval auto"])
+@workflows.command(
+    cls=Examples,
+    short_help="Show what a run of a skill would do.",
+    examples=["extforge workflows show skills/board_report --approval auto"],
+)
 @click.argument("skill", type=click.Path(exists=True))
 @_extensions
-@_approval
+@_approval("ask")
 @output_options
 def show(skill: str, extensions: tuple[str, ...], approval: str | None, form: str, as_json: bool) -> None:
-    """Show what a run of SKILL would do: levels of steps, tools, guardrails."""
+    """Show what a run of SKILL would do: levels of steps, tools, guardrails.
+
+    SKILL is the folder of a skill, or its skill.yaml.
+    """
     from extforge_harness.workflows import ArtifactChecker, load_skill, surface
     from extforge_harness.workflows.skill import levels
     from extforge_verifiers.reports.text import printable
@@ -255,6 +274,7 @@ def _surface(skill: Skill, trees: Sequence[str], approval: str | None) -> Surfac
 
 @workflows.command(
     cls=Examples,
+    short_help="Run the steps of a skill.",
     examples=[
         "extforge workflows run skills/board_report --input 'Q3 for the board' --approval auto",
         "extforge workflows run skills/board_report --script answers.yaml --workdir out/",
@@ -266,7 +286,8 @@ def _surface(skill: Skill, trees: Sequence[str], approval: str | None) -> Surfac
 @click.option(
     "--executor",
     type=click.Choice(("scripted", "chat", "host")),
-    help="What runs the steps: a script, an OpenAI-compatible endpoint, or an agent in the real openJiuwen (default).",
+    help="What runs the steps: a script (default with --script), an OpenAI-compatible endpoint, or an agent in the "
+    "real openJiuwen (default).",
 )
 @click.option("--script", metavar="FILE", help="Answers of --executor scripted; - for standard input.")
 @_extensions
@@ -278,12 +299,18 @@ def _surface(skill: Skill, trees: Sequence[str], approval: str | None) -> Surfac
     help="An agent definition that the skill may name; - for standard input. Repeatable.",
 )
 @click.option("--workdir", type=click.Path(file_okay=False), help="Where files are made; default: a new folder.")
-@_approval
+@_approval("that of the skill's agent, else ask")
 @click.option("--parallel", type=click.IntRange(1, 3), default=2, show_default=True, help="Steps at once; at most 3.")
-@click.option("--timeout", type=click.FloatRange(0.1), default=600.0, show_default=True, help="Seconds of one step.")
-@click.option("--model", help="The model, whatever the skill says.")
-@click.option("--effort", type=click.Choice(("low", "medium", "high", "xhigh", "max")), help="The same for the effort.")
-@click.option("--python", metavar="PY", help="A Python that has openJiuwen, for --executor host.")
+@click.option(
+    "--timeout", type=click.FloatRange(0.1), default=600.0, show_default=True, help="Seconds that a step may take."
+)
+@click.option("--model", metavar="NAME", help="The model (default: that of the skill, else $OPENAI_MODEL).")
+@click.option(
+    "--effort",
+    type=click.Choice(("low", "medium", "high", "xhigh", "max")),
+    help="How hard the model thinks (default: as the skill says).",
+)
+@click.option("--python", metavar="PY", help="A Python that has openJiuwen, which runs agents and tools.")
 @click.option("--allow-unchecked", is_flag=True, help="Run although an enforced guardrail cannot be checked.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress lines.")
 @output_options
@@ -300,7 +327,10 @@ def run(
     effort: str | None,
     **options: Any,
 ) -> None:
-    """Run SKILL, and say what was really done: live on standard error, the result on standard output."""
+    """Run SKILL, and say what was really done: live on standard error, the result on standard output.
+
+    SKILL is the folder of a skill, or its skill.yaml.
+    """
     from extforge.workflow_runs import Settings, prepare
     from extforge_harness.agents.definition import load_agent
     from extforge_harness.errors import Missing
