@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import sys
 from importlib import import_module
@@ -118,11 +117,12 @@ def run() -> None:
 
 def _report_json(message: str, findings: Sequence[Finding] = ()) -> None:
     """Say what went wrong on standard output too, when JSON was asked for: who reads it should not find nothing."""
+    import contextlib
+    import itertools
+
     words = sys.argv[1:]
     if not {"--json", "--format=json"} & set(words) and ("--format", "json") not in itertools.pairwise(words):
         return
-    import contextlib
-
     from extforge.commands.printing import emit_json
     from extforge_verifiers.reports.json import finding_data
 

@@ -164,7 +164,7 @@ def _check_subjects(kinds: set[str], options: Options) -> None:
         ),
         ("--require", options.requirements, ("artifact", "result"), "files and tool results, and there is none"),
         ("--require-key", options.keys, ("artifact", "result"), "files and tool results, and there is none"),
-        ("--schema", options.schema, ("artifact", "result"), "files and tool results, and there is none"),
+        ("--schema", options.schema is not None, ("artifact", "result"), "files and tool results, and there is none"),
     )
     for name, wished, wanted, words in wishes:
         if wished and not kinds & {*wanted, "folder"}:  # of a folder with nothing in it nothing is said at all

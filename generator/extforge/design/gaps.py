@@ -37,6 +37,8 @@ COLUMNS = {
     "target_files": ("target_files", "target files", "目标文件"),
 }
 _RULE = re.compile(r"\s*\|?\s*:?-{1,}:?\s*(\|\s*:?-{1,}:?\s*)*\|?\s*")
+# A document in YAML that no suffix says to be one, as on standard input.
+_YAML_KEY = re.compile(r"""^[ \t-]*(?:\{.*?)?["']?(?:gaps|feature|gap_description)["']?[ \t]*:""", re.MULTILINE)
 _CELL_EDGE = re.compile(r"(?<!\\)\|")
 
 
@@ -154,7 +156,7 @@ def _rows(text: str, label: str) -> list[Row]:
     blocks = list(blocks_in(text, label, _looks_like_gaps))
     if blocks:
         return [row for document, _, _ in blocks for row in _document_rows(document)]
-    if re.search(r"^\s*(gaps|feature)\s*:", text, re.MULTILINE):
+    if _YAML_KEY.search(text):
         return _document_rows(parse_text(text, label))
     return []
 
