@@ -13,7 +13,7 @@ __all__ = ["explain"]
 @click.argument("code")
 @output_options
 def explain(code: str, form: str, as_json: bool) -> None:
-    """Print what a finding code means, and what to do about it."""
+    """Print what the finding CODE means, and what to do about it."""
     from extforge.explaining import explain_code
 
     try:

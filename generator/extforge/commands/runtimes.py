@@ -389,7 +389,7 @@ def scan_command(home: str | None, project: str | None, runtime: str | None, for
 )
 @output_options
 def new_command(name: str, out: str, differs: str | None, form: str, as_json: bool) -> None:
-    """Scaffold the package of a new runtime: everything deferred, nothing examined yet.
+    """Scaffold NAME_runtime, the package of a new runtime: everything deferred, nothing examined yet.
 
     When only the endpoint or the model differs it is a provider, and nothing is scaffolded.
     """

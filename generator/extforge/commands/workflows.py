@@ -128,11 +128,15 @@ def _summary(skill: Skill) -> dict[str, Any]:
     short_help="Find every problem of skills.",
     examples=["extforge workflows check skills/", "extforge workflows check skills/deck --extension ext/ --json"],
 )
-@click.argument("path", metavar="DIR|FILE", type=click.Path(exists=True))
+@click.argument("path", metavar="PATH", type=click.Path(exists=True))
 @_extensions
 @output_options
 def check(path: str, extensions: tuple[str, ...], form: str, as_json: bool) -> None:
-    """Find every problem of a skill, or of all skills of a folder or extension tree."""
+    """Find every problem of skills.
+
+    PATH is the folder of a skill, its skill.yaml, a folder of skills, an extension tree, or a folder that trees were
+    generated into.
+    """
     from extforge_verifiers.reports.json import finding_data
 
     skills, findings = _read(path)
