@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from extforge.check import check_plan
-from extforge.errors import TemplateError
+from extforge.check import load_plan
+from extforge.errors import PlanError, TemplateError
 from extforge.render import render_plan
 from extforge.staging import Staged, staging
 from extforge_harness.templating import template_folder
@@ -112,11 +112,10 @@ def render_example(template: Template, example: Path, staged: Staged) -> Checked
     """Render an example plan into `staged`.
 
     Raises:
-        TemplateError: when it does not render, or is no sound plan.
+        PlanError: when it is no sound plan.
+        TemplateError: when it does not render.
     """
-    plan = check_plan(str(example), max_designs=1000)
-    if plan.errors:
-        raise TemplateError(f"{example.name} is no sound plan: {plan.errors[0].where}: {plan.errors[0].message}")
+    plan = load_plan(str(example), max_designs=1000)
     render_plan(plan.blueprints, staged, template.folder)
     return plan
 
@@ -260,6 +259,8 @@ def _check_example(template: Template, example: Path, *, host: bool) -> Report:
     with staging() as staged:
         try:
             plan = render_example(template, example, staged)
+        except PlanError as exc:
+            return Report(str(example), "template example", ("renders",), {}, {}, exc.findings)
         except TemplateError as exc:
             finding = Finding("template-does-not-render", str(exc), where=Where(str(example)))
             return Report(str(example), "template example", ("renders",), {}, {}, (finding,))

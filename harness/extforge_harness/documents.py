@@ -64,6 +64,8 @@ def bind(document: Document, model: type[M], path: Path = ()) -> tuple[M | None,
     value: Any = document.value
     for step in path:
         value = value[step]
+    if value is None and not path:
+        return None, [Finding("document-wrong-type", "the document is empty", where=document.where(()))]
     try:
         return model.model_validate(value), []
     except ValidationError as exc:
@@ -102,14 +104,13 @@ def _words(error: Mapping[str, Any]) -> str:
         ("String should ", "must "),
         ("a valid string", "a text"),
         ("a valid list", "a list"),
-        ("a valid dictionary or instance of ", "a mapping ("),
         ("a valid dictionary", "a mapping"),
         ("a valid integer", "a whole number"),
         ("a valid boolean", "true or false"),
         ("a valid number", "a number"),
     ):
         message = message.replace(before, after)
-    return message + (")" if "a mapping (" in message else "")
+    return message.partition(" or instance of ")[0]  # the model's name is ours, not the user's
 
 
 def _show(value: object) -> str:

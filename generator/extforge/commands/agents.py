@@ -295,6 +295,8 @@ def run(
 
     machine = as_json or form == "json"
     package = file if os.path.isdir(file) else None
+    if package is not None and not os.path.exists(os.path.join(package, "agent.json")):
+        raise click.UsageError(f"{file} is no agent package: it has no agent.json; `extforge agents build` makes one")
     need(package is None, "for a definition: a package holds its skills", "sources")
     offered = (*sources, *extensions)
     with hinting("" if offered else "--skills or --extension"):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from extforge.commands.inputs import named_by
-from extforge.commands.plans import plan_exit, plan_options, print_plan_json, read_plan
+from extforge.commands.plans import plan_data, plan_exit, plan_options, read_plan
 from extforge.commands.printing import (
     EXIT_BAD,
     EXIT_GOOD,
@@ -106,7 +106,7 @@ def generate(
     as_json = as_json or form == "json"
     if checked.errors or (strict and checked.findings):
         if as_json:
-            print_plan_json(checked, bad=True)
+            emit_json("check", plan_data(checked, bad=True))
         else:
             print_findings(checked.findings, err=True)
             tell(f"{checked.label}: nothing was generated")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from extforge.commands.printing import EXIT_GOOD, emit_json, exit_for
+from extforge.commands.printing import EXIT_GOOD, exit_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from extforge.check import CheckedPlan
 
-__all__ = ["plan_exit", "plan_options", "print_choices", "print_plan_json", "read_plan", "skills_from_option"]
+__all__ = ["plan_data", "plan_exit", "plan_options", "print_choices", "read_plan", "skills_from_option"]
 
 
 def plan_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -68,8 +68,8 @@ def print_choices(checked: CheckedPlan) -> None:
             click.echo(printable(f"  to add by hand: {path}"))
 
 
-def print_plan_json(checked: CheckedPlan, *, bad: bool) -> None:
-    """Write a checked plan as JSON."""
+def plan_data(checked: CheckedPlan, *, bad: bool) -> dict[str, Any]:
+    """Return a checked plan as JSON types."""
     from extforge_verifiers.reports.json import finding_data
 
     designs = [
@@ -87,13 +87,10 @@ def print_plan_json(checked: CheckedPlan, *, bad: bool) -> None:
         }
         for b in checked.blueprints
     ]
-    emit_json(
-        "check",
-        {
-            "verdict": "fail" if bad else "pass",
-            "source": checked.label,
-            "package_name": checked.package_name,
-            "designs": designs,
-            "findings": [finding_data(finding) for finding in checked.findings],
-        },
-    )
+    return {
+        "verdict": "fail" if bad else "pass",
+        "source": checked.label,
+        "package_name": checked.package_name,
+        "designs": designs,
+        "findings": [finding_data(finding) for finding in checked.findings],
+    }

@@ -276,7 +276,7 @@ def matrix_command(
             )
         )
     bad = [f for f in proofs.findings if f.severity.value == "error"] if proofs else []
-    sys.exit(EXIT_BAD if bad else EXIT_MISSING if proofs and len(proofs.skipped) == 2 else EXIT_GOOD)
+    sys.exit(EXIT_BAD if bad else EXIT_MISSING if proofs and proofs.skipped else EXIT_GOOD)
 
 
 @runtimes.command(
@@ -389,7 +389,7 @@ def scan_command(home: str | None, project: str | None, runtime: str | None, for
 )
 @output_options
 def new_command(name: str, out: str, differs: str | None, form: str, as_json: bool) -> None:
-    """Scaffold NAME_runtime, the package of a new runtime: everything deferred, nothing examined yet.
+    """Scaffold the package of the new runtime NAME: everything deferred, nothing examined yet.
 
     When only the endpoint or the model differs it is a provider, and nothing is scaffolded.
     """

@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from extforge.commands.inputs import named_by
 from extforge.commands.printing import (
     EXIT_BAD,
     EXIT_GOOD,
@@ -103,7 +104,7 @@ def render_one(template: str, example: str | None, into: str, form: str, as_json
     plan = inside if example and inside.is_file() else Path(example) if example else next(iter(found.examples), None)
     if plan is None:
         raise click.UsageError(f"{template} has no examples; name a plan with --example")
-    with staging() as staged:
+    with staging() as staged, named_by("--example"):
         render_example(found, plan, staged)
         for path, data in staged.read_all().items():
             (target / path).parent.mkdir(parents=True, exist_ok=True)

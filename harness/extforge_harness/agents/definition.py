@@ -133,7 +133,8 @@ class _Checker:
     def definition(self, known: Collection[str] | None) -> dict[str, Any]:
         """Check the whole document; return the fields as `AgentDefinition` takes them."""
         if not isinstance(self.data, dict):
-            self.note("agent-not-object", (), f"{self.label} must be an object")
+            words = "the document is empty" if self.data is None else f"{self.label} must be an object"
+            self.note("agent-not-object", (), words, "a definition is a mapping with at least a name")
             return {}
         values: dict[str, Any] = {}
         if "name" not in self.data:
@@ -338,8 +339,9 @@ def _read(path: Path, agents_dir: str | os.PathLike[str] | None) -> bytes:
     if agents_dir is not None and not resolved.is_relative_to(Path(agents_dir).resolve()):
         words = f"leads out of {agents_dir}"
         raise AgentDefinitionError(str(path), [Finding("agent-path-escape", words, where=Where(str(path)))])
-    if not stat.S_ISREG(resolved.stat().st_mode):
-        raise OSError(0, "not a regular file")  # a pipe would never end
+    mode = resolved.stat().st_mode
+    if not stat.S_ISREG(mode):
+        raise OSError(0, "it is a folder" if stat.S_ISDIR(mode) else "not a regular file")  # a pipe would never end
     with resolved.open("rb") as stream:
         return stream.read(SIZE_LIMIT + 1)
 
