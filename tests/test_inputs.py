@@ -245,12 +245,6 @@ def test_standard_input_is_read_once_and_who_asks_twice_is_told(place: Path) -> 
     assert (code, "standard input is read once" in out + err) == (2, True)
 
 
-def test_what_never_ends_is_too_large_and_no_hang(place: Path) -> None:
-    for command in ("check", "design"):
-        code, out, err = call(place, command, "/dev/zero")
-        assert (code, "a document may have" in out + err) == (1, True)
-
-
 # --------------------------------------------------------------------------- options that need each other
 
 
@@ -343,6 +337,52 @@ def test_an_endpoint_that_refuses_is_bad_and_not_missing(
             monkeypatch.setenv(name, value)
         code, out, err = call(place, *ASKING[command])
     assert (code, "answered HTTP 401 (OPENAI_API_KEY is missing or wrong)" in err) == (1, True), out + err
+
+
+# --------------------------------------------------------------------------- what is said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["agents", "run", "skills", "hi"], 2, "skills is no agent package: it has no agent.json"),
+        (["agents", "resolve", "skills"], 2, "skills: cannot be read: it is a folder"),
+        (["agents", "check", "-"], 1, "<stdin>:1:1: $: the document is empty"),
+        (["check", "-"], 1, "<stdin>:1:1: $: the document is empty"),
+        (["workflows", "run", "skills/note", "--script", "-"], 2, "error: what --script names cannot be used"),
+        (["workflows", "run", "skills/note", "--extension", "skills"], 2, "skills is no extension: it has neither"),
+        (["verify", TREE, "--host", "--python", "./none"], 3, "./none cannot be run: No such file or directory; name a Python"),
+        (["check", "wrong.plan.yaml"], 1, "must be a mapping, not 1 ["),
+        (["check", "/dev/zero"], 1, "a document may have"),  # read no further
+        (["design", "/dev/zero"], 1, "a document may have"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)  # fmt: skip
+def test_a_message_says_what_is_wrong_where_and_what_to_do(
+    place: Path, arguments: list[str], code: int, words: str
+) -> None:
+    (place / "wrong.plan.yaml").write_text("- 1\n")
+    check_both_forms(place, arguments, code, words)
+
+
+def test_every_problem_of_an_example_is_said_at_once(place: Path) -> None:
+    bad = b"- {gap_id: g1, extension_name: sales_deck, knid: x, components: tool}\n"
+    code, _, err = call(place, "templates", "render", "extension", "--example", "-", "--into", "out", stdin=bad)
+    assert (code, "unknown key 'knid'" in err, "components must be a list" in err) == (2, True, True), err
+
+
+def test_the_json_of_several_plans_is_one_document(place: Path) -> None:
+    (place / "wrong.plan.yaml").write_text("- 1\n")
+    code, out, _ = call(place, "check", "good.plan.yaml", "wrong.plan.yaml", "--json")
+    data = json.loads(out)
+    assert (code, data["schema_version"], data["verdict"]) == (1, "extforge.checks.v1", "fail")
+    assert [(row["source"], row["verdict"]) for row in data["plans"]] == [("good.plan.yaml", "pass"), ("wrong.plan.yaml", "fail")]  # fmt: skip
+
+
+def test_what_was_to_be_proved_and_could_not_is_missing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("extforge_harness.host.run.host_available", lambda *_: False)
+    code, out, err = call(place, "runtimes", "matrix", TREE, "--prove")
+    assert (code, "not tried: openJiuwen is not installed" in err, "sales_deck" in out) == (3, True, True), err
 
 
 # --------------------------------------------------------------------------- as a process

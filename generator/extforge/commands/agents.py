@@ -71,6 +71,7 @@ def set_option(function: Callable[..., None]) -> Callable[..., None]:
 def check(files: tuple[str, ...], sources: tuple[str, ...], plan: str | None, form: str, as_json: bool) -> None:
     """Find every problem in each FILE: a definition, a folder with *.agent.yaml, or - for standard input."""
     from extforge_harness.agents.definition import check_agent, parse_agent, read_agent
+    from extforge_harness.documents import STDIN
     from extforge_harness.errors import AgentError
     from extforge_verifiers.reports.json import finding_data
 
@@ -78,6 +79,7 @@ def check(files: tuple[str, ...], sources: tuple[str, ...], plan: str | None, fo
     skipped = {"skills": _NOT_CHECKED} if known is None else {}
     machine, codes, rows = as_json or form == "json", [], []
     for file in (path for name in files for path in definitions_in(name)):
+        label = STDIN if file == "-" else file
         summary: dict[str, Any] | None = None
         try:
             document = read_agent(file)
@@ -88,7 +90,7 @@ def check(files: tuple[str, ...], sources: tuple[str, ...], plan: str | None, fo
         codes.append(exit_for(findings))
         rows.append(
             {
-                "source": file,
+                "source": label,
                 "verdict": "fail" if findings else "pass",
                 "agent": summary,
                 "skipped": skipped if summary and summary["skills"] else {},
@@ -97,7 +99,7 @@ def check(files: tuple[str, ...], sources: tuple[str, ...], plan: str | None, fo
         )
         if not machine:
             print_findings(findings)
-            click.echo(f"{file}: {count(len(findings), 'error') if summary is None else said(summary)}")
+            click.echo(f"{label}: {count(len(findings), 'error') if summary is None else said(summary)}")
     if machine:
         emit_json("agents-check", {"verdict": "fail" if max(codes) else "pass", "agents": rows})
     elif any(row["skipped"] for row in rows):
