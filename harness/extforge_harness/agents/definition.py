@@ -133,7 +133,8 @@ class _Checker:
     def definition(self, known: Collection[str] | None) -> dict[str, Any]:
         """Check the whole document; return the fields as `AgentDefinition` takes them."""
         if not isinstance(self.data, dict):
-            words = "the document is empty" if self.data is None else f"{self.label} must be an object"
+            empty = self.document is not None and self.data is None
+            words = "the document is empty" if empty else f"{self.label} must be an object"
             self.note("agent-not-object", (), words, "a definition is a mapping with at least a name")
             return {}
         values: dict[str, Any] = {}
