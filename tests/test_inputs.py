@@ -131,9 +131,13 @@ def streams(stdin: bytes) -> Iterator[tuple[io.BytesIO, io.BytesIO]]:
 
 def call(folder: Path, *arguments: str, stdin: bytes = b"", nobody: bool = False) -> tuple[int, str, str]:
     """Run the command line in this process, as somebody who may read nothing when asked to: seconds, not minutes."""
+    nobody = nobody and os.geteuid() == 0
+    if nobody:  # first as who may read Python too: what is imported on the way is there then
+        call(folder, *arguments, stdin=stdin)
+        shutil.rmtree(folder / "out", ignore_errors=True)
     with streams(stdin) as (out, err), contextlib.chdir(folder):
         sys.argv = ["extforge", *arguments]
-        if nobody and os.geteuid() == 0:
+        if nobody:
             os.seteuid(NOBODY)
         try:
             cli.run()
@@ -141,7 +145,7 @@ def call(folder: Path, *arguments: str, stdin: bytes = b"", nobody: bool = False
         except SystemExit as exc:
             code = int(exc.code or 0)
         finally:
-            if nobody and os.getuid() == 0:
+            if nobody:
                 os.seteuid(0)
         return code, out.getvalue().decode(), err.getvalue().decode()
 
@@ -203,6 +207,40 @@ def test_a_tree_without_skills_has_an_empty_list_of_them(place: Path) -> None:
     )
     assert call(place, "generate", "guard.plan.yaml", "--into", "guards")[0] == 0
     assert call(place, "workflows", "list", "guards")[:2] == (0, "")
+
+
+WRITERS = {
+    "design": ["design", "gaps.yaml", "-o", "OUT"],
+    "verify": ["verify", "good.json", "-o", "OUT"],
+    "runtimes matrix": ["runtimes", "matrix", TREE, "--html", "OUT"],
+    "agents run": ["agents", "run", "good.agent.yaml", "hi", "--record", "OUT"],
+    "init": ["init", "OUT"],
+    "generate": ["generate", "good.plan.yaml", "--into", "OUT"],
+    "agents build": ["agents", "build", "good.agent.yaml", "--no-host", "--out", "OUT"],
+    "templates render": ["templates", "render", "extension", "--into", "OUT"],
+    "runtimes new": ["runtimes", "new", "hermes", "--differs", "protocol", "--out", "OUT"],
+    "workflows run": ["workflows", "run", "skills/note", "--script", "script.yaml", "--workdir", "OUT"],
+    "demo": ["demo", "--keep", "OUT"],
+}
+
+
+@pytest.mark.parametrize("command", WRITERS)
+def test_where_nothing_can_be_written_is_2_everywhere(place: Path, command: str) -> None:
+    before = sorted(place.rglob("*"))
+    for out, words in (("good.json/x", "good.json"), ("", "it is empty")):
+        arguments = [out if part == "OUT" else part for part in WRITERS[command]]
+        check_both_forms(place, arguments, 2, words)
+    assert sorted(place.rglob("*")) == before
+
+
+def test_an_empty_name_is_refused_and_an_empty_text_is_one(place: Path) -> None:
+    for arguments in (
+        ["verify", ""],
+        ["verify", "good.json", "--plan", ""],
+        ["runtimes", "matrix", TREE, "--provider", ""],
+    ):
+        check_both_forms(place, arguments, 2, "it is empty")
+    assert call(place, "workflows", "run", "skills/note", "--script", "script.yaml", "--input", "")[0] == 0
 
 
 # --------------------------------------------------------------------------- standard input

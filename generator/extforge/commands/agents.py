@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from extforge.commands.inputs import Tree, named_by, need
+from extforge.commands.inputs import OutFile, Tree, named_by, need
 from extforge.commands.printing import (
     EXIT_BAD,
     EXIT_GOOD,
@@ -266,7 +266,7 @@ def prompt(file: str, text: str, kind: str, form: str, as_json: bool) -> None:
     default=".",
     help="Where it works, and where its files must lie (default: here).",
 )
-@click.option("--record", type=click.Path(dir_okay=False), help="Write the turn to this file, for extforge verify.")
+@click.option("--record", type=OutFile(), help="Write the turn to this file, for extforge verify.")
 @click.option("--python", metavar="PY", help="A Python that has openJiuwen.")
 @click.option("--timeout", type=click.FloatRange(1), default=600, show_default=True, help="Seconds the host may take.")
 @output_options

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from extforge.commands.inputs import need
+from extforge.commands.inputs import OutFile, need
 from extforge.commands.plans import plan_options
 from extforge.commands.printing import (
     EXIT_BAD,
@@ -43,7 +43,7 @@ __all__ = ["design"]
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False),
+    type=OutFile(),
     help="Write the plan here (*.json: as JSON), not to standard output.",
 )
 @click.option("--force", is_flag=True, help="With -o: overwrite a plan that says something else.")

@@ -95,8 +95,6 @@ def generate(
     from extforge.generate import Options
     from extforge.generate import generate as run_generate
 
-    if not into:
-        raise click.UsageError("--into needs a folder; for the current one write --into .")
     if template:
         from extforge.templates import find_template
 

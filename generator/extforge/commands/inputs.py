@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from extforge_verifiers.findings import Finding
 
-__all__ = ["InvalidOption", "Tree", "named_by", "need"]
+__all__ = ["InvalidOption", "OutFile", "Tree", "named_by", "need"]
 
 
 class InvalidOption(click.ClickException):
@@ -71,6 +72,23 @@ def need(condition: object, words: str, *names: str) -> None:
     ]
     if given:
         raise click.UsageError(f"{' and '.join(given)} {'is' if len(given) == 1 else 'are'} {words}")
+
+
+class OutFile(click.Path):
+    """A file that can be written: said before a long run, and not after it."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, writable=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path; refuse one whose folder is not there, or may not be written."""
+        path = str(super().convert(value, param, ctx))
+        folder = os.path.dirname(path) or "."
+        if not os.path.isdir(folder):
+            self.fail(f"cannot write {path}: there is no folder {folder}", param, ctx)
+        if not os.path.exists(path) and not os.access(folder, os.W_OK):
+            self.fail(f"cannot write {path}: the folder {folder} may not be changed", param, ctx)
+        return path
 
 
 class Tree(click.Path):

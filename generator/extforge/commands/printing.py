@@ -34,6 +34,16 @@ class Examples(click.Command):
         super().__init__(*args, **kwargs)
         self.examples = examples
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, unless something is named by nothing: `--out "$FOLDER"` where FOLDER is not set."""
+        for parameter in self.params:
+            value = ctx.params.get(parameter.name or "")
+            if "" in (value if isinstance(value, tuple) else (value,)) and parameter.name != "text":
+                folder = isinstance(parameter.type, click.Path) and parameter.type.dir_okay
+                hint = "; for the current folder write ." if folder else ""
+                raise click.BadParameter(f"it is empty{hint}", ctx, parameter)
+        return super().invoke(ctx)
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_epilog(ctx, formatter)
         if self.examples:

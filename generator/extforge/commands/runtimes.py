@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from extforge.commands.inputs import named_by, need
+from extforge.commands.inputs import OutFile, named_by, need
 from extforge.commands.plans import skills_from_option
 from extforge.commands.printing import (
     EXIT_BAD,
@@ -204,7 +204,7 @@ def _capability_data(capability: Any) -> dict[str, Any]:
 @click.option("--probe", is_flag=True, help="Look whether what a runtime needs is installed here.")
 @click.option("--prove", is_flag=True, help="Run it: the trees in openJiuwen, their MCP servers with a client.")
 @click.option("--by-extension", is_flag=True, help="In the text: one line per extension, the worst of its components.")
-@click.option("--html", metavar="FILE", help="Write it as a web page too.")
+@click.option("--html", type=OutFile(), help="Write it as a web page too.")
 @output_options
 def matrix_command(
     extensions: tuple[str, ...],

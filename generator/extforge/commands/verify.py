@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from extforge.commands.inputs import named_by
+from extforge.commands.inputs import OutFile, named_by
 from extforge.commands.printing import (
     EXIT_BAD,
     EXIT_GOOD,
@@ -70,7 +70,7 @@ _FORMAT = click.Choice(("text", "json", "sarif", "junit", "github", "markdown", 
 @click.option("--timeout", type=click.FloatRange(0.1), help="Seconds one file, or the host run, may take.")
 @click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="How many processes verify.")
 @click.option("-v", "--verbose", is_flag=True, help="List what was passed over, and mere facts.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write the report to this file.")
+@click.option("-o", "--output", type=OutFile(), help="Write the report to this file.")
 @click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
 @click.option("--format", "form", type=_FORMAT, default="text", help="How to print the report.")
 def verify(paths: tuple[str, ...], output: str | None, verbose: bool, form: str, as_json: bool, **options: Any) -> None:
