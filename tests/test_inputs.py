@@ -403,6 +403,26 @@ def test_a_message_says_what_is_wrong_where_and_what_to_do(
     check_both_forms(place, arguments, code, words)
 
 
+def test_a_folder_of_plans_says_every_problem_at_once(place: Path) -> None:
+    folder = place / "many"
+    folder.mkdir()
+    (folder / "a.plan.yaml").symlink_to("nowhere")
+    (folder / "b.plan.yaml").write_text("a: [b\n")
+    (folder / "c.plan.yaml").write_text("knid: 1\n")
+    code, out, _ = call(place, "check", "many")
+    assert (code, [word in out for word in ("a.plan.yaml: cannot be read", "b.plan.yaml:2:1", "c.plan.yaml:1:1")]) == (2, [True] * 3), out  # fmt: skip
+
+
+def test_a_broken_template_is_bad_when_it_is_checked_and_unusable_when_it_is_named(place: Path) -> None:
+    (place / "mine").mkdir()
+    for text in ("_subdirectory: [a\nb: c\n", "- 1\n"):
+        (place / "mine/copier.yml").write_text(text)
+        check_both_forms(place, ["templates", "check", "mine"], 1, "copier.yml:")
+        check_both_forms(place, ["templates", "render", "mine", "--into", "out"], 1, "copier.yml:")
+        arguments = ["generate", "good.plan.yaml", "--into", "out", "--template", "mine"]
+        check_both_forms(place, arguments, 2, "what --template names cannot be used")
+
+
 def test_every_problem_of_an_example_is_said_at_once(place: Path) -> None:
     bad = b"- {gap_id: g1, extension_name: sales_deck, knid: x, components: tool}\n"
     code, _, err = call(place, "templates", "render", "extension", "--example", "-", "--into", "out", stdin=bad)

@@ -69,9 +69,12 @@ def read_plan(source: str) -> Source:
         PlanError: when there is nothing to read, or some of it cannot be read; with every problem.
     """
     result = Source(label=STDIN if source == "-" else source)
-    for label, data in _sources(source):
+    for path in _files(source):
         try:
+            label, data = read_source(path)
             _collect(result, read_text(data, label), label)
+        except OSError as exc:
+            result.findings.append(_unreadable(exc, path))
         except DocumentError as exc:
             result.findings.extend(exc.findings)
     return _usable(result)
@@ -101,26 +104,28 @@ def _usable(result: Source) -> Source:
     return result
 
 
-def _sources(source: str) -> Iterator[tuple[str, bytes]]:
-    """Yield (what to call it, its bytes) for each file behind `source`.
+def _files(source: str) -> list[str]:
+    """Return the files behind `source`.
 
     Raises:
-        PlanError: when there is nothing to read.
+        PlanError: when it is a folder without any, or one that cannot be read.
     """
-    paths = [source]
+    if not os.path.isdir(source):
+        return [source]
     try:
-        if os.path.isdir(source):
-            names = sorted(os.listdir(source))
-            paths = [os.path.join(source, n) for n in names if re.search(r"\.plan\.(ya?ml|json)$", n)]
-        for path in paths:
-            yield read_source(path)
+        names = sorted(os.listdir(source))
     except OSError as exc:
-        path = str(exc.filename)
-        finding = Finding("plan-unreadable", f"cannot be read: {exc.strerror}", where=Where(path))
-        raise PlanError(path, [finding]) from None
+        raise PlanError(source, [_unreadable(exc, source)]) from None
+    paths = [os.path.join(source, name) for name in names if re.search(r"\.plan\.(ya?ml|json)$", name)]
     if not paths:
         words = "no *.plan.yaml, *.plan.yml or *.plan.json in this folder"
         raise PlanError(source, [Finding("plan-unreadable", words, where=Where(source), fix="name the plan itself")])
+    return paths
+
+
+def _unreadable(exc: OSError, path: str) -> Finding:
+    path = str(exc.filename or path)
+    return Finding("plan-unreadable", f"cannot be read: {exc.strerror}", where=Where(path))
 
 
 def _collect(result: Source, text: str, label: str) -> None:
