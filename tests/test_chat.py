@@ -122,6 +122,33 @@ def test_nothing_listening_is_something_missing_and_names_the_endpoint() -> None
             ask(url)
 
 
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:9/v1", "http://no-such-host.invalid/v1", "http://h:99999/v1", "http://[::1/v1"]
+)
+def test_an_endpoint_where_nobody_listens_is_known_without_asking(url: str) -> None:
+    with pytest.raises(ChatMissing, match="nothing answers at"):
+        Endpoint(url, "m").reach(2.0)
+
+
+def test_an_endpoint_that_listens_or_lies_behind_a_proxy_is_let_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ChatServer("hi") as server:
+        Endpoint(server.url, "m").reach()
+    assert server.requests == []
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    Endpoint("http://no-such-host.invalid/v1", "m").reach()
+
+
+def test_a_key_that_is_a_mere_word_is_not_taken_out_of_what_is_said() -> None:
+    refusal = Reply(raw=b'{"error": {"message": "the result is EMPTY"}}', status=400)
+
+    async def run(url: str) -> None:
+        async with Chat(Endpoint(url, "m", "EMPTY")) as client:
+            await client.complete(ASK)
+
+    with ChatServer(refusal) as server, pytest.raises(ChatRefused, match="the result is EMPTY"):
+        asyncio.run(run(server.url))
+
+
 def test_a_silent_server_and_a_dripping_one_time_out_without_a_second_request() -> None:
     for reply in (Reply(text="late", wait=threading.Event()), Reply(text="drop by drop", drip=True)):
         with ChatServer(reply) as server, pytest.raises(ChatTimeout, match=r"within 0\.3 seconds"):

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import click
 import jsonschema
 import pytest
 from damage import good
 from support import ROOT, Plans, design, example, run_cli
 from trees import write_tree
+
+from extforge import cli
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PLAN = "- {gap_id: g1, extension_name: sales_deck, components: [tool, skill]}\n"
 
@@ -393,12 +401,63 @@ def test_schemas_are_schemas_and_reject_a_wrong_plan() -> None:
     assert list(checker.iter_errors([{**design(), "components": ["tool", "x"]}]))
 
 
-def test_every_command_has_help_with_an_example() -> None:
-    listed = run_cli("--help").stdout
-    for command in ("init", "check", "generate", "verify", "demo", "schema", "explain", "doctor"):
-        assert command in listed
-        text = run_cli(command, "--help").stdout
-        assert f"extforge {command}" in text.partition("Examples")[2], command
+def commands(group: click.Group = cli.main, *above: str) -> Iterator[tuple[str, click.Command]]:
+    """Yield every command with its whole name."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from commands(command, *above, name)
+        else:
+            yield " ".join((*above, name)), command
+
+
+COMMANDS = dict(commands())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_examples_that_fit_it(name: str) -> None:
+    command = COMMANDS[name]
+    context = click.Context(command, info_name=f"extforge {name}", terminal_width=80)
+    text = command.get_help(context)
+    about, _, examples = text.partition("Examples:\n")
+    assert [line for line in about.splitlines() if len(line) > 80] == []
+    lines = [line.strip() for line in examples.splitlines()]
+    assert lines
+    known = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)}
+    for line in lines:
+        _, found, rest = line.partition(f"extforge {name}")
+        assert found, line
+        assert set(re.findall(r"(?<=\s)--?[a-z][a-z-]*", rest)) <= known, line
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, parameter.name
+        else:  # what it is, is said above the options
+            name_of = re.sub(r"\W", "", parameter.make_metavar(context).split("|")[0])
+            assert re.search(rf"\b{name_of}\b", about.split("\n", 1)[1].partition("Options:")[0]), parameter.name
+    assert {"--json", "--format"} <= known
+
+
+def test_the_page_on_the_command_line_has_every_command_and_no_option_that_there_is_not() -> None:
+    page = (ROOT / "docs/cli.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([^`]+)` \| (.+) \|$", page.partition("## Exit codes")[0], re.MULTILINE)
+    told = set()
+    for head, words in rows:
+        names = [f"templates {verb}" for verb in ("list", "check", "render")] if head.startswith("templates") else []
+        names = names or [name for name in COMMANDS if f"{head} ".startswith(f"{name} ")]
+        assert names, head
+        told |= set(names)
+        known = {flag for name in names for parameter in COMMANDS[name].params for flag in parameter.opts}
+        assert set(re.findall(r"(?<=`)--[a-z-]+|(?<= )--[a-z-]+", f"{head} {words}")) <= known, head
+    assert told == set(COMMANDS)
+
+
+def test_the_list_of_commands_fits_a_terminal() -> None:
+    listed = run_cli("--help", COLUMNS="80").stdout
+    assert [line for line in listed.splitlines() if len(line) > 80] == []
+    for name, words in cli.COMMANDS.items():
+        assert re.search(rf"^  {name} +{re.escape(words)}$", listed, re.MULTILINE), name
 
 
 @pytest.mark.parametrize(

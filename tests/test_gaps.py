@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extforge.design.gaps import Gaps, read_gaps
-from extforge.errors import PlanError
 from extforge_verifiers.errors import DocumentError
 
 HEAD = "| 竞品 | 功能 | 当前状态 | 差距描述 | 影响(0-1) | 可行性(0-1) | 建议方案 | 目标文件 |\n|---|---|---|---|---|---|---|---|\n"
@@ -126,7 +125,7 @@ def test_what_is_no_gap_analysis_is_said_to_be_none(tmp_path: Path, name: str, t
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(PlanError, match="No such file"):
+    with pytest.raises(DocumentError, match="No such file"):
         read_gaps(str(tmp_path / "none.json"))
 
 

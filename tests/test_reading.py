@@ -108,7 +108,7 @@ def test_what_cannot_be_read_is_an_error_and_nothing_is_lost_in_silence(
 
 def test_a_missing_file_and_a_folder_without_plans_are_named(tmp_path: Path) -> None:
     assert check_plan(str(tmp_path / "no.yaml")).errors[0].code == "plan-unreadable"
-    assert check_plan(str(tmp_path)).errors[0].code == "plan-empty"
+    assert check_plan(str(tmp_path)).errors[0].code == "plan-unreadable"
 
 
 def test_more_designs_than_allowed_are_refused_not_dropped(tmp_path: Path) -> None:

@@ -826,7 +826,7 @@ def test_compile_from_the_command_line(demo: Path) -> None:
         (["matrix", "--plan", "{plan}", "--prove"], 2, "nothing to run"),
         (["matrix", "{demo}", "--runtime", "codx"], 2, "did you mean 'codex'?"),
         (["matrix", "{demo}", "--provider", "antropic"], 2, "unknown provider"),
-        (["matrix", "{demo}/acceptance"], 1, "no extension here"),
+        (["matrix", "{demo}/acceptance"], 2, "no extension here"),
         (["compile", "{demo}", "--runtime", "native", "--enable", "x"], 2, "unknown capability 'x'"),
         (["compile", "{demo}"], 2, "--runtime"),
         (["matrix", "no-such-folder"], 2, "does not exist"),

@@ -322,6 +322,51 @@ def test_a_repository_keeps_what_is_there_and_follows_the_plan(project: Project)
     assert (project.target / "README.md").read_text() == "mine"
 
 
+@pytest.mark.parametrize("repo", [True, False], ids=["both ask for it", "one asks for it"])
+def test_the_repository_of_two_plans_lists_both_whichever_is_generated_last(tmp_path: Path, repo: bool) -> None:
+    one, two = Project(tmp_path), Project(tmp_path)
+    two.plan, one.package, two.package = tmp_path / "your.plan.json", "alpha", "beta"
+    guard = design("name_guard", kind="constraint", components=["rail"], requirements=["tomli >= 2"])
+    first = lambda: one.run(DECK, repo=True)  # noqa: E731 -- each is run three times
+    second = lambda: two.run(OTHER, guard, repo=repo)  # noqa: E731
+    first()
+    assert second().applied
+    texts = {name: (one.target / name).read_text() for name in ("README.md", "pyproject.toml")}
+    loads = [line for line in texts["README.md"].splitlines() if "load_plugin" in line]
+    assert [line.rpartition("/")[2].rstrip('")') for line in loads] == ["name_guard", "invoice_pdf", "sales_deck"]
+    assert "| `openjiuwen/extensions/harness/invoice_pdf` | tool `invoice_pdf` |" in texts["README.md"]
+    assert "$ extforge generate PLAN --into . --diff" in texts["README.md"]
+    for part in ('name = "alpha"', '"python-pptx>=1.0"', '"reportlab>=4.1"', '"tomli>=2"'):
+        assert part in texts["pyproject.toml"]
+    edit(one.target / f"{ROOT}/invoice_pdf/harness_config.yaml", "name: invoice_pdf", "name: invoice_pdf  # ours")
+    before = one.snapshot()
+    for again in (first, second, first):
+        assert again().changes.writes == []
+        assert one.snapshot() == before
+    shutil.rmtree(one.target)
+    second(), first()
+    assert {name: (one.target / name).read_text() for name in texts} == texts
+    two.run(OTHER)  # the guard is gone
+    assert "name_guard" not in (one.target / "README.md").read_text()
+    assert first().changes.writes == []
+
+
+def test_the_readme_has_the_command_that_made_the_trees_and_no_tree_that_was_deleted(project: Project) -> None:
+    project.package = "demo_pack"
+    project.run(DECK, OTHER, repo=True, merge=True, mcp=True)
+    readme = (project.target / "README.md").read_text()
+    assert "$ extforge generate my.plan.json --into . --merge --mcp --diff" in readme
+    assert readme.count("load_plugin") == 1
+    assert "tool `sales_deck`, tool `invoice_pdf`, skill `sales_deck`" in readme
+    shutil.rmtree(project.target)
+    project.run(DECK, OTHER, repo=True)
+    shutil.rmtree(project.tree)
+    found = project.actions(DECK, OTHER)
+    assert found["README.md"] == "update"
+    assert "sales_deck" not in (project.target / "README.md").read_text()
+    assert set(project.actions(DECK, OTHER).values()) == {"removed"}
+
+
 # --------------------------------------------------------------------------- what is no edit
 
 

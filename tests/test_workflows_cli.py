@@ -192,7 +192,7 @@ def test_a_failed_step_is_exit_1_with_what_was_done(tmp_path: Path) -> None:
     ("change", "extra", "code", "words"),
     [
         pytest.param({"steps": []}, [], 2, "workflow-not-runnable", id="no steps"),
-        pytest.param({"stpes": []}, [], 2, "did you mean 'steps'?", id="invalid"),
+        pytest.param({"stpes": []}, [], 1, "did you mean 'steps'?", id="invalid"),
         pytest.param({"guardrails": [{"id": "polite", "message": "m"}]}, [], 2, "workflow-no-checker", id="no checker"),
         pytest.param(
             {"guardrails": [{"id": "polite", "message": "m"}]}, ["--allow-unchecked"], 0, "", id="unchecked allowed"
@@ -203,7 +203,7 @@ def test_a_failed_step_is_exit_1_with_what_was_done(tmp_path: Path) -> None:
         pytest.param({}, ["--script", "skill.yaml"], 2, "", id="no script"),
     ],
 )
-def test_what_keeps_a_run_from_starting_is_exit_2(
+def test_what_keeps_a_run_from_starting_is_said(
     tmp_path: Path, change: dict[str, Any], extra: list[str], code: int, words: str
 ) -> None:
     root = write_skill(tmp_path, {**DECK, **change})

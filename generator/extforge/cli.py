@@ -11,11 +11,13 @@ import click
 
 from extforge import __version__
 from extforge.commands.printing import (
+    EXIT_BAD,
     EXIT_BUG,
     EXIT_GOOD,
     EXIT_INTERRUPTED,
     EXIT_MISSING,
     EXIT_USAGE,
+    exit_for,
     print_findings,
     tell,
 )  # fmt: skip
@@ -29,19 +31,27 @@ __all__ = ["main", "run"]
 
 # Name -> what it does, in the words of its own help: the list is shown without importing any of them.
 COMMANDS = {
-    "agents": "Check agent definitions, make packages of them, run them.",
-    "init": "Write a commented starter plan to FILE.",
-    "design": "Turn the capability gaps in GAPS into a plan.",
-    "check": "Find every problem in each PLAN.",
-    "generate": "Make the extensions of PLAN.",
-    "verify": "Say whether each of PATHS is what it claims to be.",
-    "runtimes": "Say where extensions work, and what a new runtime must prove.",
     "demo": "Run the whole chain on a bundled plan, offline.",
+    "init": "Write a commented starter plan.",
+    "design": "Turn a list of capability gaps into a plan.",
+    "check": "Find every problem of a plan.",
+    "generate": "Make the extensions of a plan, or bring them up to date.",
+    "verify": "Say whether files, extensions and runs are what they claim.",
+    "agents": "Check agent definitions, make packages of them, run them.",
     "workflows": "List, check, show and run the workflows of skills.",
-    "templates": "List, check and render the skeletons.",
+    "runtimes": "Say where extensions work, and what a new runtime must prove.",
+    "templates": "List, check and render the skeletons of what is made.",
     "schema": "Print the JSON Schema of a document.",
     "explain": "Print what a finding code means.",
     "doctor": "Say what is installed here.",
+}
+
+
+EXIT_CODES = {
+    "0": "good",
+    "1": "checked, and found bad",
+    "2": "wrong usage, or an input that cannot be opened",
+    "3": "something needed is missing here: a package, a model's endpoint",
 }
 
 
@@ -66,6 +76,8 @@ class Commands(click.Group):
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+        with formatter.section("Exit codes"):
+            formatter.write_dl(list(EXIT_CODES.items()))
 
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -86,10 +98,11 @@ def run() -> None:
         sys.exit(exc.exit_code)
     except (click.Abort, KeyboardInterrupt):
         tell("interrupted")
+        _report_json("interrupted")
         sys.exit(EXIT_INTERRUPTED)
     except click.ClickException as exc:
         exc.show()
-        _report_json(exc.format_message())
+        _report_json(exc.format_message(), getattr(exc, "findings", ()))
         sys.exit(EXIT_USAGE)
     except SystemExit as exc:
         # Click answers a broken pipe with 1, which is our word for something bad that was found.
@@ -104,11 +117,12 @@ def run() -> None:
 
 def _report_json(message: str, findings: Sequence[Finding] = ()) -> None:
     """Say what went wrong on standard output too, when JSON was asked for: who reads it should not find nothing."""
-    words = " ".join(["", *sys.argv[1:], ""])
-    if not any(f" {asked} " in words for asked in ("--json", "--format=json", "--format json")):
-        return
     import contextlib
+    import itertools
 
+    words = sys.argv[1:]
+    if not {"--json", "--format=json"} & set(words) and ("--format", "json") not in itertools.pairwise(words):
+        return
     from extforge.commands.printing import emit_json
     from extforge_verifiers.reports.json import finding_data
 
@@ -118,20 +132,24 @@ def _report_json(message: str, findings: Sequence[Finding] = ()) -> None:
 
 def _report(exc: Exception) -> int:
     """Print an exception for people, and return the exit code that it means."""
-    from extforge.errors import ExtforgeError, PlanError
-    from extforge_harness.errors import HarnessError, Missing
-    from extforge_verifiers.errors import DocumentError
+    from extforge.errors import ExtforgeError
+    from extforge_harness.errors import ChatFailed, HarnessError, HostFailed, Missing
+    from extforge_verifiers.errors import VerifierError
 
-    _report_json(str(exc), getattr(exc, "findings", ()))
-    if isinstance(exc, (PlanError, DocumentError)):
-        print_findings(exc.findings, err=True)
-        return EXIT_USAGE
-    if isinstance(exc, Missing):
-        tell(f"error: {exc}")
-        return EXIT_MISSING
-    if isinstance(exc, (ExtforgeError, HarnessError)):
-        tell(f"error: {exc}")
-        return EXIT_USAGE
+    findings = getattr(exc, "findings", None)
+    _report_json(str(exc), findings or ())
+    if isinstance(exc, (ExtforgeError, HarnessError, VerifierError)):
+        if findings is None:
+            tell(f"error: {exc}")
+        else:
+            print_findings(findings, err=True)
+        for note in getattr(exc, "__notes__", ()):
+            tell(note)
+        if isinstance(exc, Missing):
+            return EXIT_MISSING
+        if findings is not None:
+            return exit_for(findings)
+        return EXIT_BAD if isinstance(exc, (ChatFailed, HostFailed)) else EXIT_USAGE
     if isinstance(exc, OSError) and exc.strerror:  # a folder that may not be read, a disk that is full
         tell(f"error: {f'{exc.filename}: ' if exc.filename else ''}{exc.strerror}")
         return EXIT_USAGE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import posixpath
+import shlex
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,15 +13,15 @@ from typing import TYPE_CHECKING
 from extforge.check import CheckedPlan, Installed
 from extforge.combine import combine
 from extforge.errors import TargetError, TemplateError
-from extforge.reading import STDIN_LABEL
 from extforge.render import render_plan
-from extforge.repository import REPOSITORY_FILES, repository_files
+from extforge.repository import REPOSITORY_FILES, repository_files, trees_after
 from extforge.rules import SESSION_ID
 from extforge.staging import staging
 from extforge.target.changes import NO_NAME, Changes, Scope, classify
 from extforge.target.diff import render_diff
 from extforge.target.journal import apply_changes, exclusive, is_interrupted, recover
 from extforge.target.lock import Extension, read_lock
+from extforge_harness.documents import STDIN
 from extforge_harness.skills import read_skill_files
 from extforge_harness.workflows.errors import SkillInvalid
 from extforge_harness.workflows.pack import load_skill
@@ -167,18 +168,23 @@ def _render(
     check_rendered(roots, staged, list(existing_extensions(str(target))), skills)
     lock = read_lock(target)
     name = _name_of(plan.label, options.session)
-    mine = {path for path, entry in lock.files.items() if name in entry.plans}
-    if options.repo or (options.only is None and mine & set(REPOSITORY_FILES)):
-        for path, data in repository_files(blueprints, roots, plan.package_name, plan.label).items():
-            staged.write(path, data)
     scope = Scope(
         plan=name,
+        package=plan.package_name,
         extensions={homes[b.name]: Extension(b.name, b.design.gap_id) for b in blueprints},
         whole_plan=options.only is None,
         force=frozenset(posixpath.normpath(path) for path in options.force),
         optional=frozenset(REPOSITORY_FILES),
         conflicts=options.conflicts,
     )
+    if options.repo or (options.only is None and set(REPOSITORY_FILES) & set(lock.files)):
+        packages = scope.packages(lock)
+        command = _command(plan.label, options) if list(packages) == [name] else _command("PLAN", Options())
+        # Whichever plan is generated: the first by name gives its name to the repository.
+        package = next((packages[p] for p in sorted(packages, key=lambda p: (p == NO_NAME, p)) if packages[p]), "")
+        trees = trees_after(target, lock, scope, staged)
+        for path, data in repository_files(trees, package, command).items():
+            staged.write(path, data)
     result = Generated(target, classify(target, staged, lock, scope), blueprints, roots)
     result.served = [homes[blueprint.name] for blueprint in blueprints if blueprint.served]
     if options.diff:
@@ -188,10 +194,18 @@ def _render(
 
 def _name_of(label: str, session: str | None) -> str:
     """Return how the lock calls a plan: by its file name, the same wherever it lies, and apart for each session."""
-    if label == STDIN_LABEL:
+    if label == STDIN:
         return NO_NAME
     name = os.path.basename(os.path.realpath(label))
     return f"{name} in {session}" if session else name
+
+
+def _command(label: str, options: Options) -> str:
+    """Return what brings the trees up to date, in the same layout."""
+    plan = "PLAN" if label == STDIN else os.path.basename(label)
+    more = [f" --session {options.session}"] if options.session else []
+    more += [f" --{name}" for name in ("merge", "mcp") if getattr(options, name)]
+    return f"extforge generate {shlex.quote(plan)} --into .{''.join(more)}"
 
 
 def _placed(blueprints: list[Blueprint], session: str | None) -> list[Blueprint]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from extforge.errors import PlanError
+from extforge_harness.documents import STDIN, read_source
 from extforge_verifiers.documents import Document, Path, json_path, parse_text, parse_yaml, read_text, scan_json
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.findings import Finding, Where
@@ -21,14 +21,12 @@ from extforge_verifiers.findings import Finding, Where
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["STDIN_LABEL", "Entry", "Source", "blocks_in", "has_fence", "load_sources", "read_answer", "read_plan"]
+__all__ = ["Entry", "Source", "blocks_in", "has_fence", "read_answer", "read_plan"]
 
 _NAME_KEY = re.compile(r"""["']?extension_name["']?\s*:""")
 _QUOTED_NAME_KEY = re.compile(r'"extension_name"\s*:')
 _FENCE = re.compile(r"^[ \t]*```[ \t]*([A-Za-z0-9]*)[^\n]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
 _HAS_FENCE = re.compile(r"^[ \t]*```", re.MULTILINE)
-
-STDIN_LABEL = "<stdin>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +68,13 @@ def read_plan(source: str) -> Source:
     Raises:
         PlanError: when there is nothing to read, or some of it cannot be read; with every problem.
     """
-    result = Source(label=STDIN_LABEL if source == "-" else source)
-    for label, data in load_sources(source):
+    result = Source(label=STDIN if source == "-" else source)
+    for path in _files(source):
         try:
+            label, data = read_source(path)
             _collect(result, read_text(data, label), label)
+        except OSError as exc:
+            result.findings.append(_unreadable(exc, path))
         except DocumentError as exc:
             result.findings.extend(exc.findings)
     return _usable(result)
@@ -103,29 +104,28 @@ def _usable(result: Source) -> Source:
     return result
 
 
-def load_sources(source: str) -> Iterator[tuple[str, bytes]]:
-    """Yield (what to call it, its bytes) for each file behind `source`.
+def _files(source: str) -> list[str]:
+    """Return the files behind `source`.
 
     Raises:
-        PlanError: when there is nothing to read.
+        PlanError: when it is a folder without any, or one that cannot be read.
     """
-    if source == "-":
-        yield "<stdin>", sys.stdin.buffer.read()
-        return
-    paths = [source]
-    if os.path.isdir(source):
+    if not os.path.isdir(source):
+        return [source]
+    try:
         names = sorted(os.listdir(source))
-        paths = [os.path.join(source, n) for n in names if re.search(r"\.plan\.(ya?ml|json)$", n)]
-        if not paths:
-            words = "no *.plan.yaml, *.plan.yml or *.plan.json in this folder"
-            raise PlanError(source, [Finding("plan-empty", words, where=Where(source))])
-    for path in paths:
-        try:
-            with open(path, "rb") as stream:
-                yield path, stream.read()
-        except (OSError, ValueError) as exc:
-            reason = getattr(exc, "strerror", None) or str(exc)
-            raise PlanError(path, [Finding("plan-unreadable", reason, where=Where(path))]) from None
+    except OSError as exc:
+        raise PlanError(source, [_unreadable(exc, source)]) from None
+    paths = [os.path.join(source, name) for name in names if re.search(r"\.plan\.(ya?ml|json)$", name)]
+    if not paths:
+        words = "no *.plan.yaml, *.plan.yml or *.plan.json in this folder"
+        raise PlanError(source, [Finding("plan-unreadable", words, where=Where(source), fix="name the plan itself")])
+    return paths
+
+
+def _unreadable(exc: OSError, path: str) -> Finding:
+    path = str(exc.filename or path)
+    return Finding("plan-unreadable", f"cannot be read: {exc.strerror}", where=Where(path))
 
 
 def _collect(result: Source, text: str, label: str) -> None:

@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from extforge.check import check_plan
-from extforge.errors import TemplateError
+from extforge.check import load_plan
+from extforge.errors import PlanError, TemplateError
 from extforge.render import render_plan
 from extforge.staging import Staged, staging
 from extforge_harness.templating import template_folder
+from extforge_verifiers.documents import read_text
+from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.extensions import verify_extension
 from extforge_verifiers.findings import Finding, Report, Severity, Where
 
@@ -86,7 +88,8 @@ def find_template(name: str) -> Template:
     """Return a packaged template by its name, or the one in a folder.
 
     Raises:
-        TemplateError: when there is none, or its copier.yml cannot be read.
+        TemplateError: when there is none, or its copier.yml cannot be opened.
+        DocumentError: when its copier.yml is not one.
     """
     folder = Path(name)
     if not (folder / "copier.yml").is_file():
@@ -95,12 +98,19 @@ def find_template(name: str) -> Template:
             known = sorted(path.parent.name for path in Path(str(files("extforge_templates"))).glob("*/copier.yml"))
             raise TemplateError(f"{name}: no copier.yml there, and no packaged template; those are {', '.join(known)}")
         folder = packaged
+    path = folder / "copier.yml"
     try:
-        config = yaml.safe_load((folder / "copier.yml").read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as exc:
-        raise TemplateError(f"{folder / 'copier.yml'}: {exc}") from exc
+        config = yaml.safe_load(read_text(path.read_bytes(), str(path)))  # as Copier reads it
+    except OSError as exc:
+        raise TemplateError(f"{path}: cannot be read: {exc.strerror}") from exc
+    except yaml.YAMLError as exc:
+        mark = getattr(exc, "problem_mark", None)
+        where = Where(str(path), line=mark.line + 1, column=mark.column + 1) if mark else Where(str(path))
+        finding = Finding("document-syntax", str(getattr(exc, "problem", None) or exc), where=where)
+        raise DocumentError(str(path), [finding]) from exc
     if not isinstance(config, dict):
-        raise TemplateError(f"{folder / 'copier.yml'}: must be a mapping")
+        finding = Finding("document-wrong-type", "must be a mapping", where=Where(str(path), line=1, column=1))
+        raise DocumentError(str(path), [finding])
     return Template(folder.resolve(), config)
 
 
@@ -108,11 +118,10 @@ def render_example(template: Template, example: Path, staged: Staged) -> Checked
     """Render an example plan into `staged`.
 
     Raises:
-        TemplateError: when it does not render, or is no sound plan.
+        PlanError: when it is no sound plan.
+        TemplateError: when it does not render.
     """
-    plan = check_plan(str(example), max_designs=1000)
-    if plan.errors:
-        raise TemplateError(f"{example.name} is no sound plan: {plan.errors[0].where}: {plan.errors[0].message}")
+    plan = load_plan(str(example), max_designs=1000)
     render_plan(plan.blueprints, staged, template.folder)
     return plan
 
@@ -254,6 +263,8 @@ def _check_example(template: Template, example: Path, *, host: bool) -> Report:
     with staging() as staged:
         try:
             plan = render_example(template, example, staged)
+        except PlanError as exc:
+            return Report(str(example), "template example", ("renders",), {}, {}, exc.findings)
         except TemplateError as exc:
             finding = Finding("template-does-not-render", str(exc), where=Where(str(example)))
             return Report(str(example), "template example", ("renders",), {}, {}, (finding,))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -11,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from extforge_verifiers.artifact import Limits
 from extforge_verifiers.checking import Requirement, parse_requirement
+from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.findings import Finding, Report, Severity
 from extforge_verifiers.formats import FORMATS, find_format, foreign_formats, format_for
 from extforge_verifiers.subjects import KINDS, Subject, Walk, find_subjects
 from extforge_verifiers.verify import verify_artifact
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from extforge_verifiers.runs import Contract
 
@@ -34,7 +34,8 @@ class Options:
     keys: tuple[str, ...] = ()
     schema: dict[str, Any] | None = None
     fail_on: tuple[str, ...] = ()  # codes of warnings
-    plan: str | None = None
+    plan: str | None = None  # where the contracts come from
+    contracts: tuple[Contract, ...] = ()
     claims: bool = False
     deep: bool = False
     strict: bool = False
@@ -44,10 +45,19 @@ class Options:
     jobs: int = 1
 
     @classmethod
-    def of(cls, requirements: tuple[str, ...] = (), schema: str | None = None, **rest: Any) -> Options:
-        """Return options from the command line's texts; raise ValueError for one that cannot be read."""
+    def of(
+        cls, requirements: tuple[str, ...] = (), schema: str | None = None, plan: str | None = None, **rest: Any
+    ) -> Options:
+        """Return options from the command line's texts.
+
+        Raises:
+            ValueError: when one of them cannot be read.
+            PlanError: when the plan cannot be used.
+        """
         bounds = tuple(parse_requirement(text) for text in requirements)
-        return cls(requirements=bounds, schema=_load_schema(schema) if schema else None, **rest)
+        contracts = _contracts(plan) if plan else ()
+        found = _load_schema(schema) if schema else None
+        return cls(requirements=bounds, schema=found, plan=plan, contracts=contracts, **rest)
 
 
 @dataclass(slots=True)
@@ -71,7 +81,6 @@ def verify_paths(
         HostMissing, HostFailed: from `--host`.
     """
     _check_options(paths, options)
-    contracts = _contracts(options.plan) if options.plan else []
     outcome = Outcome()
     found: list[Subject] = []
     try:
@@ -80,9 +89,8 @@ def verify_paths(
             outcome.passed_over.update(walk.passed_over)
             words = f"nothing to verify in it ({len(walk.passed_over)} paths passed over)"
             found += walk.subjects or [Subject(path, "folder", reason=words)]
-        if options.claims and not any(subject.kind in ("run", "result") for subject in found):
-            raise ValueError("--claims speaks of what an assistant said in a run, and there is no record of one here")
-        for report in _reports(found, options, contracts):
+        _check_subjects({subject.kind for subject in found}, options)
+        for report in _reports(found, options):
             outcome.reports.append(report)
             if progress is not None:
                 progress(len(outcome.reports), len(found))
@@ -90,8 +98,8 @@ def verify_paths(
         outcome.partial = True
         return outcome
     trees = [subject.path for subject in found if subject.kind == "extension"]
-    if contracts and not any(report.kind == "run" for report in outcome.reports):
-        outcome.reports += _absent(contracts, outcome.reports, str(options.plan))
+    if options.contracts and not any(report.kind == "run" for report in outcome.reports):
+        outcome.reports += _absent(options.contracts, outcome.reports, str(options.plan))
     if options.host:
         _verify_in_host(outcome, trees, options)
     if options.strict or options.fail_on:
@@ -100,11 +108,16 @@ def verify_paths(
 
 
 def _load_schema(path: str) -> dict[str, Any]:
+    from extforge_harness.documents import read_source  # noqa: PLC0415 -- pydantic, for two options only
+    from extforge_verifiers.documents import parse_json, read_text  # noqa: PLC0415
+
     try:
-        with open(path, encoding="utf-8") as stream:
-            value = json.load(stream)
-    except (OSError, ValueError, RecursionError) as exc:
-        raise ValueError(f"--schema {path}: cannot be read: {exc}") from None
+        label, data = read_source(path)
+        value = parse_json(read_text(data, label), label).value
+    except OSError as exc:
+        raise ValueError(f"--schema {path}: cannot be read: {exc.strerror}") from None
+    except DocumentError as exc:
+        raise ValueError("; ".join(f"--schema {f.where}: {f.message}" for f in exc.findings)) from None
     if not isinstance(value, dict):
         raise ValueError(f"--schema {path}: not a JSON Schema, which is an object")  # noqa: TRY004 -- a user's mistake
     with contextlib.suppress(ImportError):  # the report will say what is missing
@@ -134,6 +147,30 @@ def _check_options(paths: tuple[str, ...], options: Options) -> None:
         raise ValueError("--python is for --host")
 
 
+def _check_subjects(kinds: set[str], options: Options) -> None:
+    """Refuse a wish that nothing here could fail."""
+    wishes = (
+        (
+            "--claims",
+            options.claims,
+            ("run", "result"),
+            "what an assistant said in a run, and there is no record of one",
+        ),
+        (
+            "--root",
+            options.root,
+            ("run", "result"),
+            "the files that results and runs claim, and there is none of these",
+        ),
+        ("--require", options.requirements, ("artifact", "result"), "files and tool results, and there is none"),
+        ("--require-key", options.keys, ("artifact", "result"), "files and tool results, and there is none"),
+        ("--schema", options.schema is not None, ("artifact", "result"), "files and tool results, and there is none"),
+    )
+    for name, wished, wanted, words in wishes:
+        if wished and not kinds & {*wanted, "folder"}:  # of a folder with nothing in it nothing is said at all
+            raise ValueError(f"{name} speaks of {words} here")
+
+
 def _subjects(path: str, options: Options) -> Walk:
     if options.as_kind is None:
         return find_subjects(path)
@@ -144,8 +181,8 @@ def _subjects(path: str, options: Options) -> Walk:
     return Walk([Subject(path, kind)])
 
 
-def _reports(subjects: list[Subject], options: Options, contracts: list[Contract]) -> Iterator[Report]:
-    verify = partial(_verify, options=options, contracts=contracts)
+def _reports(subjects: list[Subject], options: Options) -> Iterator[Report]:
+    verify = partial(_verify, options=options)
     if options.jobs == 1 and not options.deep:
         yield from map(verify, subjects)
         return
@@ -162,25 +199,25 @@ def _reports(subjects: list[Subject], options: Options, contracts: list[Contract
     )
 
 
-def _contracts(plan: str) -> list[Contract]:
+def _contracts(plan: str) -> tuple[Contract, ...]:
     """Return what the artifact tools of a plan have promised; raise PlanError when it cannot be used."""
     from extforge.check import load_plan  # noqa: PLC0415 -- only this option needs plans
     from extforge_verifiers.runs import Contract  # noqa: PLC0415
 
-    return [
+    return tuple(
         Contract(
             tool.name,
             str(tool.format),
             tuple(Requirement(fact, ">=", count) for fact, count in tool.options.get("minimum", {}).items()),
             tuple(tool.options.get("required_keys", [])),
         )
-        for blueprint in load_plan(plan).blueprints
+        for blueprint in load_plan(plan, max_designs=100_000).blueprints
         for tool in blueprint.tools
         if tool.does == "artifact"
-    ]
+    )
 
 
-def _absent(contracts: list[Contract], reports: list[Report], plan: str) -> list[Report]:
+def _absent(contracts: Sequence[Contract], reports: list[Report], plan: str) -> list[Report]:
     """Return a report on the contracts for which there is no file at all."""
     there = {report.kind for report in reports}
     findings = tuple(
@@ -195,7 +232,7 @@ def _absent(contracts: list[Contract], reports: list[Report], plan: str) -> list
     return [Report(plan, "plan", checked=("contracts",), findings=findings)]
 
 
-def _verify(subject: Subject, options: Options, contracts: list[Contract]) -> Report:
+def _verify(subject: Subject, options: Options) -> Report:
     if subject.kind == "folder":
         return Report(subject.path, "folder", skipped={"*": subject.reason})
     if subject.kind == "extension":
@@ -211,14 +248,14 @@ def _verify(subject: Subject, options: Options, contracts: list[Contract]) -> Re
         records = subject.records or (subject.path,)
         root = options.root or (subject.path if subject.records else None)
         report = verify_run(
-            records, root=root, said=options.claims, contracts=contracts, limits=limits, deep=options.deep
+            records, root=root, said=options.claims, contracts=options.contracts, limits=limits, deep=options.deep
         )
         return replace(report, path=subject.path)
     form = options.as_kind if options.as_kind not in KINDS else None
     requirements, keys = options.requirements, options.keys
     row = find_format(form) if form else format_for(subject.path)
     # Several tools may promise one format; which of them made a file, a file alone does not say.
-    promised = [c for c in contracts if row is not None and c.format == row.name]
+    promised = [c for c in options.contracts if row is not None and c.format == row.name]
     if len(promised) == 1:
         requirements, keys = (*requirements, *promised[0].requirements), (*keys, *promised[0].keys)
     return verify_artifact(

@@ -10,18 +10,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from extforge_harness.agents.definition import load_agent
 from extforge_harness.gates import approval_gate
 from extforge_harness.workflows import ArtifactChecker, Persona, RunOptions, ScriptedExecutor, StepExecutor, WorkflowRun
 from extforge_harness.workflows.errors import GuardrailCheckFailed, GuardrailViolated, StepFailed
-from extforge_harness.workflows.scripted import load_script
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from extforge_harness.agents.definition import AgentDefinition
     from extforge_harness.chat import Endpoint
-    from extforge_harness.workflows import Skill
+    from extforge_harness.workflows import Skill, StepResult
     from extforge_harness.workflows.errors import WorkflowError
 
 __all__ = ["Settings", "prepare"]
@@ -32,12 +30,12 @@ class Settings:
     """What the command line says about a run."""
 
     executor: str  # scripted, chat or host
-    script: str | None
+    script: dict[str, StepResult] | None
     trees: list[str]
     levels: dict[str, str]  # tool -> mutation level
     text: str
     workdir: str | None
-    agents: tuple[str, ...]  # files of agent definitions
+    agents: tuple[AgentDefinition, ...]
     approval: str | None
     parallel: int
     timeout: float
@@ -56,15 +54,13 @@ def prepare(skill: Skill, settings: Settings) -> tuple[WorkflowRun, Callable[[],
 
     Raises:
         Missing: when the executor needs something that is not here.
-        DocumentError: when the script is not one.
-        AgentDefinitionError: when an agent definition is wrong.
     """
-    agents = {agent.name: agent for agent in map(load_agent, settings.agents)}
+    agents = {agent.name: agent for agent in settings.agents}
     own = agents.get(skill.workflow.agent or "")
     defaults = own.defaults if own is not None else {}
     approval, plan = settings.approval or defaults.get("approval"), bool(defaults.get("plan"))
     endpoint = None if settings.executor == "scripted" else _endpoint(skill, settings, defaults.get("model"))
-    scripted = ScriptedExecutor(load_script(settings.script)) if settings.script is not None else None
+    scripted = ScriptedExecutor(settings.script) if settings.script is not None else None
     workdir = Path(settings.workdir or tempfile.mkdtemp(prefix="extforge-run-"))
     options = RunOptions(
         executor=scripted,
@@ -122,6 +118,7 @@ async def _open_executor(
     from extforge_harness.workflows.host import HostExecutor  # noqa: PLC0415
 
     if settings.executor == "host":
+        await asyncio.to_thread(endpoint.reach)
         return await stack.enter_async_context(HostExecutor(settings.trees, endpoint, python=settings.python))
     tools: dict[str, Any] = {}
     if settings.trees and skill.workflow.allowed_tools != []:  # else no tool is wanted

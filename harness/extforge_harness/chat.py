@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import TracebackType
 
-__all__ = ["Chat", "Endpoint", "Message"]
+__all__ = ["Chat", "Endpoint", "Message", "is_secret"]
 
 Message = dict[str, Any]
 
@@ -77,6 +77,31 @@ class Endpoint:
         if unset:
             raise ChatMissing("there is no model to ask", f"set {' and '.join(unset)}")
         return cls(url.rstrip("/"), name, key)
+
+    def reach(self, seconds: float = 10.0) -> None:
+        """Return when somebody listens there: it is known before an agent is started, and after one failed.
+
+        Which way a proxy would take is not known, so behind one nothing is tried.
+
+        Raises:
+            ChatMissing: when nobody does, within these seconds.
+        """
+        import socket  # noqa: PLC0415 -- with urllib 10 ms, for who asks a model only
+        from urllib.parse import urlsplit  # noqa: PLC0415
+        from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415
+
+        try:
+            url = urlsplit(self.base_url)
+            host, port = url.hostname or "", url.port or {"http": 80, "https": 443}[url.scheme]
+            if proxy_bypass(host) or not {url.scheme, "all"} & set(getproxies()):
+                socket.create_connection((host, port), timeout=seconds).close()
+        except (OSError, ValueError):  # ValueError: a port or a name that there cannot be
+            raise self.nobody() from None
+
+    def nobody(self) -> ChatMissing:
+        """Return the exception that says that nothing answers here."""
+        fix = "start the server there, or give another address in OPENAI_BASE_URL"
+        return ChatMissing(f"nothing answers at {self.base_url}", fix)
 
 
 class Chat:
@@ -140,8 +165,7 @@ class Chat:
                     status, wait, answer = await self._post(data)
             except (self._httpx.ConnectError, self._httpx.ConnectTimeout):
                 if last:
-                    words = f"nothing answers at {self.endpoint.base_url}"
-                    raise ChatMissing(words, "start the server, or correct OPENAI_BASE_URL") from None
+                    raise self.endpoint.nobody() from None
                 await asyncio.sleep(_pause(attempt))
                 continue
             except (TimeoutError, self._httpx.TimeoutException):
@@ -177,11 +201,16 @@ class Chat:
             said = str(error["message"] if isinstance(error, dict) else error)
         except (ValueError, KeyError, TypeError, RecursionError):
             said = body.decode("utf-8", "replace")
-        if self.endpoint.api_key:
+        if is_secret(self.endpoint.api_key):
             said = said.replace(self.endpoint.api_key, "[key]")
         said = " ".join("".join(c if c.isprintable() else " " for c in said).split())[:300]
         meaning = {401: " (OPENAI_API_KEY is missing or wrong)", 404: " (wrong OPENAI_BASE_URL or OPENAI_MODEL)"}
         return f"{self.endpoint.base_url} answered HTTP {status}{meaning.get(status, '')}{': ' if said else ''}{said}"
+
+
+def is_secret(key: str) -> bool:
+    """Say whether a key must be taken out of what others say: `EMPTY` and `none`, as local servers take, are words."""
+    return len(key) >= 8
 
 
 def _pause(attempt: int) -> float:

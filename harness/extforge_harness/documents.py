@@ -1,12 +1,15 @@
-"""Bind strictly read documents to pydantic models: unknown keys, wrong types, all at once, with their lines."""
+"""Read documents, and bind them to pydantic models: unknown keys, wrong types, all at once, with their lines."""
 
 from __future__ import annotations
 
 import difflib
+import errno
+import sys
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from extforge_verifiers.documents import SIZE_LIMIT
 from extforge_verifiers.findings import Finding
 
 if TYPE_CHECKING:
@@ -14,7 +17,10 @@ if TYPE_CHECKING:
 
     from extforge_verifiers.documents import Document, Path
 
-__all__ = ["Model", "bind", "suggest"]
+__all__ = ["STDIN", "Model", "bind", "read_source", "suggest"]
+
+STDIN = "<stdin>"  # what standard input is called in messages
+_spent: list[Any] = []  # the standard input that has been read
 
 
 class Model(BaseModel):
@@ -24,6 +30,27 @@ class Model(BaseModel):
 
 
 M = TypeVar("M", bound=BaseModel)
+
+
+def read_source(source: str, limit: int = SIZE_LIMIT) -> tuple[str, bytes]:
+    """Return what a document is called in messages, and its bytes.
+
+    Args:
+        source: a file, or `-` for standard input.
+        limit: how many bytes it may have; one more is read, for whoever parses it to say that it is too large.
+
+    Raises:
+        OSError: when it cannot be read, and when standard input is asked for twice.
+    """
+    if source == "-":
+        if any(stream is sys.stdin for stream in _spent):
+            raise OSError(0, "standard input is read once; name a file for one of the two", STDIN)
+        _spent[:] = [sys.stdin]
+        return STDIN, sys.stdin.buffer.read(limit + 1)
+    if "\0" in source:
+        raise OSError(errno.EINVAL, "a NUL in the path", source)
+    with open(source, "rb") as stream:
+        return source, stream.read(limit + 1)
 
 
 def suggest(word: str, known: list[str]) -> str | None:
@@ -37,6 +64,8 @@ def bind(document: Document, model: type[M], path: Path = ()) -> tuple[M | None,
     value: Any = document.value
     for step in path:
         value = value[step]
+    if value is None and not path:
+        return None, [Finding("document-wrong-type", "the document is empty", where=document.where(()))]
     try:
         return model.model_validate(value), []
     except ValidationError as exc:
@@ -75,14 +104,13 @@ def _words(error: Mapping[str, Any]) -> str:
         ("String should ", "must "),
         ("a valid string", "a text"),
         ("a valid list", "a list"),
-        ("a valid dictionary or instance of ", "a mapping ("),
         ("a valid dictionary", "a mapping"),
         ("a valid integer", "a whole number"),
         ("a valid boolean", "true or false"),
         ("a valid number", "a number"),
     ):
         message = message.replace(before, after)
-    return message + (")" if "a mapping (" in message else "")
+    return message.partition(" or instance of ")[0]  # the model's name is ours, not the user's
 
 
 def _show(value: object) -> str:

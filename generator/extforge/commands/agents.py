@@ -2,40 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from extforge.commands.inputs import OutFile, Tree, named_by, need
 from extforge.commands.printing import (
     EXIT_BAD,
     EXIT_GOOD,
-    EXIT_USAGE,
     Examples,
     colour_wanted,
     count,
     emit_json,
+    exit_for,
     output_options,
     print_findings,
     tell,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from extforge_harness.agents.running import AgentRun
-    from extforge_harness.errors import AgentError
     from extforge_verifiers.documents import Document
-    from extforge_verifiers.findings import Finding
 
 __all__ = ["agents"]
 
 _FOLDER = click.Path(exists=True, file_okay=False)
 _RUNTIME = click.Choice(("native", "native_v2", "claudecode", "codex", "dsh"))
 _NOT_CHECKED = "name where the skills are with --skills, or the plan that makes them with --plan"
-# A definition that cannot be read, and a place that is taken, are the user's to mend before anything is checked.
-_USAGE_CODES = ("agent-unreadable", "agent-path-escape", "agent-target-exists", "agent-unwritable")
 _SOURCES = "A pack of skills, an extension, or a folder that extensions were generated into. Repeatable."
 
 
@@ -68,11 +66,12 @@ def set_option(function: Callable[..., None]) -> Callable[..., None]:
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @skills_option
-@click.option("--plan", metavar="PLAN", help="A plan whose skills are known as well.")
+@click.option("--plan", metavar="PLAN", help="A plan whose skills are known as well; - for standard input.")
 @output_options
 def check(files: tuple[str, ...], sources: tuple[str, ...], plan: str | None, form: str, as_json: bool) -> None:
     """Find every problem in each FILE: a definition, a folder with *.agent.yaml, or - for standard input."""
     from extforge_harness.agents.definition import check_agent, parse_agent, read_agent
+    from extforge_harness.documents import STDIN
     from extforge_harness.errors import AgentError
     from extforge_verifiers.reports.json import finding_data
 
@@ -80,6 +79,7 @@ def check(files: tuple[str, ...], sources: tuple[str, ...], plan: str | None, fo
     skipped = {"skills": _NOT_CHECKED} if known is None else {}
     machine, codes, rows = as_json or form == "json", [], []
     for file in (path for name in files for path in definitions_in(name)):
+        label = STDIN if file == "-" else file
         summary: dict[str, Any] | None = None
         try:
             document = read_agent(file)
@@ -87,10 +87,10 @@ def check(files: tuple[str, ...], sources: tuple[str, ...], plan: str | None, fo
             summary = None if findings else parse_agent(document, known).summary()
         except AgentError as exc:
             findings = list(exc.findings)
-        codes.append(exit_code(findings))
+        codes.append(exit_for(findings))
         rows.append(
             {
-                "source": file,
+                "source": label,
                 "verdict": "fail" if findings else "pass",
                 "agent": summary,
                 "skipped": skipped if summary and summary["skills"] else {},
@@ -99,7 +99,7 @@ def check(files: tuple[str, ...], sources: tuple[str, ...], plan: str | None, fo
         )
         if not machine:
             print_findings(findings)
-            click.echo(f"{file}: {count(len(findings), 'error') if summary is None else said(summary)}")
+            click.echo(f"{label}: {count(len(findings), 'error') if summary is None else said(summary)}")
     if machine:
         emit_json("agents-check", {"verdict": "fail" if max(codes) else "pass", "agents": rows})
     elif any(row["skipped"] for row in rows):
@@ -114,25 +114,31 @@ def check(files: tuple[str, ...], sources: tuple[str, ...], plan: str | None, fo
 )
 @click.argument("file")
 @skills_option
-@click.option("--out", required=True, type=click.Path(file_okay=False), help="The folder that the package goes into.")
+@click.option(
+    "--out",
+    required=True,
+    metavar="DIR",
+    type=click.Path(file_okay=False),
+    help="The folder that the package goes into.",
+)
 @click.option("--force", is_flag=True, help="Replace a package that is there.")
 @click.option("--host/--no-host", default=None, help="Load it in openJiuwen too (default: when it is installed).")
 @output_options
 def build(
     file: str, sources: tuple[str, ...], out: str, force: bool, host: bool | None, form: str, as_json: bool
 ) -> None:
-    """Make the agent package (agent_template) of FILE in DIR/<name>, and check it."""
+    """Make the agent package (agent_template) of FILE in DIR/<name>, and check it.
+
+    FILE is a definition, or - for standard input.
+    """
     from extforge_harness.agents.definition import parse_agent, read_agent
     from extforge_harness.agents.package import build_package
-    from extforge_harness.errors import AgentError
     from extforge_verifiers.reports.json import report_data
 
     machine = as_json or form == "json"
-    try:
+    with hinting("" if sources else "--skills"):
         definition = parse_agent(read_agent(file), known_skills(sources, None) or [])
         built = build_package(definition, sources, out, force=force, host=host)
-    except AgentError as exc:
-        give_up(exc, "agents-build", machine=machine, hint="" if sources else "--skills")
     if machine:
         data = {"path": str(built.path), "files": built.files, "report": report_data(built.report)}
         emit_json("agents-build", {"verdict": built.report.verdict.value, "agent": definition.summary(), **data})
@@ -158,22 +164,21 @@ def build(
 @click.option("--runtime", type=_RUNTIME, help="Also show what the settings become in this runtime.")
 @output_options
 def resolve(file: str, settings: tuple[str, ...], runtime: str | None, form: str, as_json: bool) -> None:
-    """Show what the agent of FILE would run with, and where each setting comes from."""
+    """Show what an agent would run with, and where each setting comes from.
+
+    FILE is its definition, or - for standard input.
+    """
     from dataclasses import asdict
 
     from extforge_harness.agents.definition import load_agent
     from extforge_harness.agents.resolution import check_resolved, origins
     from extforge_harness.agents.resolution import resolve as resolve_agent
     from extforge_harness.agents.settings import provider_settings
-    from extforge_harness.errors import AgentError
     from extforge_verifiers.reports.json import finding_data
     from extforge_verifiers.reports.text import printable
 
     machine, request = as_json or form == "json", read_settings(settings)
-    try:
-        definition = load_agent(file)
-    except AgentError as exc:
-        give_up(exc, "agents-resolve", machine=machine)
+    definition = load_agent(file)
     resolved = resolve_agent(definition, request)
     where, findings = origins(definition, request), check_resolved(resolved)
     rows = {name: {"value": value, "from": where[name]} for name, value in asdict(resolved).items()}
@@ -212,21 +217,22 @@ def resolve(file: str, settings: tuple[str, ...], runtime: str | None, form: str
 @click.argument("file")
 @click.argument("text")
 @click.option(
-    "--kind", type=click.Choice(("turn", "goal", "coordinator")), default="turn", help="What the text is for."
+    "--kind",
+    type=click.Choice(("turn", "goal", "coordinator")),
+    default="turn",
+    help="What TEXT is for; goals and coordinators take no instructions.",
 )
 @output_options
 def prompt(file: str, text: str, kind: str, form: str, as_json: bool) -> None:
-    """Print TEXT as it is given to a runtime that takes only a prompt: below a header with the instructions."""
+    """Print TEXT as it is given to a runtime that takes only a prompt: below a header with the instructions.
+
+    FILE is the agent's definition, or - for standard input.
+    """
     from extforge_harness.agents.definition import load_agent
     from extforge_harness.agents.resolution import prepare
-    from extforge_harness.errors import AgentError
 
-    machine = as_json or form == "json"
-    try:
-        task = prepare(load_agent(file), {"prompt": text, "kind": kind})
-    except AgentError as exc:
-        give_up(exc, "agents-prompt", machine=machine)
-    if machine:
+    task = prepare(load_agent(file), {"prompt": text, "kind": kind})
+    if as_json or form == "json":
         emit_json("agents-prompt", {"agent": task.agent, "prompt": task.prompt})
     else:
         click.echo(task.prompt)
@@ -242,16 +248,25 @@ def prompt(file: str, text: str, kind: str, form: str, as_json: bool) -> None:
 )
 @click.argument("file")
 @click.argument("text")
-@click.option("--runtime", type=_RUNTIME, default="native", show_default=True, help="Where it runs.")
 @click.option(
-    "--extension", "extensions", multiple=True, type=_FOLDER, help="An extension to load beside it. Repeatable."
+    "--runtime",
+    type=_RUNTIME,
+    default="native",
+    show_default=True,
+    help="Where it runs; only native and native_v2 are started from here.",
+)
+@click.option(
+    "--extension", "extensions", multiple=True, type=Tree(), help="An extension tree to load beside it. Repeatable."
 )
 @skills_option
 @set_option
 @click.option(
-    "--workdir", type=_FOLDER, default=".", help="Where it works, and where its files must lie (default: here)."
+    "--workdir",
+    type=click.Path(file_okay=False),
+    default=".",
+    help="Where it works, and where its files must lie (default: here).",
 )
-@click.option("--record", type=click.Path(dir_okay=False), help="Write the turn to this file, for extforge verify.")
+@click.option("--record", type=OutFile(), help="Write the turn to this file, for extforge verify.")
 @click.option("--python", metavar="PY", help="A Python that has openJiuwen.")
 @click.option("--timeout", type=click.FloatRange(1), default=600, show_default=True, help="Seconds the host may take.")
 @output_options
@@ -267,7 +282,9 @@ def run(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Run one turn of FILE, a definition or a package, in openJiuwen, and print its answer.
+    """Ask an agent for TEXT, in openJiuwen, and print its answer.
+
+    FILE is its definition, the folder of its package, or - for standard input.
 
     The model is the one of OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL.  Tools are used as far as the approval
     goes; at a terminal you are asked about the others.  Extensions run with your rights.
@@ -277,12 +294,14 @@ def run(
     from extforge.commands.printing import emit
     from extforge_harness.agents.definition import parse_agent, read_agent
     from extforge_harness.agents.running import Options, run_agent
-    from extforge_harness.errors import AgentError
 
     machine = as_json or form == "json"
     package = file if os.path.isdir(file) else None
+    if package is not None and not os.path.exists(os.path.join(package, "agent.json")):
+        raise click.UsageError(f"{file} is no agent package: it has no agent.json; `extforge agents build` makes one")
+    need(package is None, "for a definition: a package holds its skills", "sources")
     offered = (*sources, *extensions)
-    try:
+    with hinting("" if offered else "--skills or --extension"):
         document: Document = read_agent(os.path.join(package, "agent.json") if package else file)
         definition = parse_agent(document, None if package else known_skills(offered, None) or [])
         how = Options(
@@ -296,8 +315,6 @@ def run(
             **options,
         )
         outcome = run_agent(definition, text, how)
-    except AgentError as exc:
-        give_up(exc, "agents-run", machine=machine, hint="" if offered else "--skills or --extension")
     if record:
         kept = {"agent": outcome.agent, "runtime": outcome.runtime, "messages": outcome.messages}
         emit(json.dumps(kept, ensure_ascii=False, indent=2), record)
@@ -372,7 +389,8 @@ def known_skills(sources: Sequence[str], plan: str | None) -> list[str] | None:
     if plan is not None:
         from extforge.agents import read_plan_skills
 
-        known += read_plan_skills(plan)
+        with named_by("--plan"):
+            known += read_plan_skills(plan)
     return known
 
 
@@ -401,24 +419,17 @@ def said(summary: dict[str, Any]) -> str:
     return f"agent {summary['name']}{version}, {count(len(summary['skills']), 'skill')}{names}"
 
 
-def exit_code(findings: Sequence[Finding]) -> int:
-    """Return what findings mean for the shell."""
-    if any(finding.code in _USAGE_CODES for finding in findings):
-        return EXIT_USAGE
-    return EXIT_BAD if findings else EXIT_GOOD
+@contextlib.contextmanager
+def hinting(options: str) -> Iterator[None]:
+    """Name the options that would make skills known, when one is not."""
+    from extforge_harness.errors import AgentError
 
-
-def give_up(exc: AgentError, kind: str, *, machine: bool, hint: str = "") -> NoReturn:
-    """Print why an agent cannot be used, and end; `hint` names the options that would make its skills known."""
-    if machine:
-        from extforge_verifiers.reports.json import finding_data
-
-        emit_json(kind, {"verdict": "fail", "findings": [finding_data(finding) for finding in exc.findings]})
-    else:
-        print_findings(exc.findings, err=True)
-        if hint and any(finding.code == "agent-unknown-skill" for finding in exc.findings):
-            tell(f"name where its skills are with {hint}")
-    sys.exit(exit_code(exc.findings))
+    try:
+        yield
+    except AgentError as exc:
+        if options and any(finding.code == "agent-unknown-skill" for finding in exc.findings):
+            exc.add_note(f"name where its skills are with {options}")
+        raise
 
 
 def print_not_applied(pairs: Sequence[tuple[str, str]]) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from extforge.commands.plans import plan_exit, plan_options, print_choices, print_plan_json, read_plan
-from extforge.commands.printing import Examples, count, output_options, print_findings
+from extforge.commands.plans import plan_data, plan_exit, plan_options, print_choices, read_plan
+from extforge.commands.printing import Examples, count, emit_json, output_options, print_findings
 
 if TYPE_CHECKING:
     from extforge.check import CheckedPlan
@@ -22,7 +22,11 @@ __all__ = ["check"]
 )
 @click.argument("plans", nargs=-1, required=True, metavar="PLAN...")
 @plan_options
-@click.option("--into", type=click.Path(file_okay=False), help="A target whose extensions the plan may build on.")
+@click.option(
+    "--into",
+    type=click.Path(file_okay=False),
+    help="A folder that was generated into: the plan may build on the extensions there.",
+)
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option("--explain", is_flag=True, help="Print every choice that was derived, and why.")
 @output_options
@@ -38,17 +42,18 @@ def check(
 ) -> None:
     """Find every problem in each PLAN: a file, a folder with *.plan.yaml, or - for standard input."""
     machine = as_json or form == "json"
-    if machine and len(plans) > 1:
-        raise click.UsageError("--json speaks of one PLAN")
-    codes = []
+    codes, rows = [], []
     for plan in plans:
         checked = read_plan(plan, into, max_designs, skills_from)
         bad = bool(checked.errors) or (strict and bool(checked.findings))
-        if machine:
-            print_plan_json(checked, bad=bad)
-        else:
+        if not machine:
             print_plan(checked, explain=explain)
+        rows.append(plan_data(checked, bad=bad))
         codes.append(plan_exit(checked, bad=bad))
+    if machine and len(rows) == 1:
+        emit_json("check", rows[0])
+    elif machine:
+        emit_json("checks", {"verdict": "fail" if max(codes) else "pass", "plans": rows})
     sys.exit(max(codes))
 
 

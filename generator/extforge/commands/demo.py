@@ -19,7 +19,9 @@ __all__ = ["demo"]
 
 @click.command(cls=Examples, examples=["extforge demo", "extforge demo --host", "extforge demo --keep demo-out"])
 @click.option("--host", is_flag=True, help="Also load and run the extensions in the real openJiuwen.")
-@click.option("--keep", type=click.Path(file_okay=False), help="Work in this folder instead of a temporary one.")
+@click.option(
+    "--keep", type=click.Path(file_okay=False), help="Work in this new or empty folder instead of a temporary one."
+)
 @output_options
 def demo(host: bool, keep: str | None, form: str, as_json: bool) -> None:
     """Run the whole chain on a bundled plan, offline: check, generate, run the tools, verify the files."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from extforge.commands.inputs import OutFile, need
 from extforge.commands.plans import plan_options
 from extforge.commands.printing import (
     EXIT_BAD,
@@ -39,16 +40,31 @@ __all__ = ["design"]
     ],
 )
 @click.argument("gaps", metavar="GAPS")
-@click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write the plan here (*.json: as JSON).")
-@click.option("--force", is_flag=True, help="Overwrite a plan that says something else.")
+@click.option(
+    "-o",
+    "--output",
+    type=OutFile(),
+    help="Write the plan here (*.json: as JSON), not to standard output.",
+)
+@click.option("--force", is_flag=True, help="With -o: overwrite a plan that says something else.")
 @plan_options
 @click.option("--explain", is_flag=True, help="Say for every decision which words and which rule led to it.")
 @click.option("--llm", is_flag=True, help="Let a model draft the plan; extforge's checks judge it.")
-@click.option("--base-url", metavar="URL", help="Of the model's endpoint (default: $OPENAI_BASE_URL).")
-@click.option("--model", metavar="NAME", help="Which model (default: $OPENAI_MODEL). The key is $OPENAI_API_KEY.")
-@click.option("--rounds", type=click.IntRange(1, 10), default=3, show_default=True, help="Answers a model may try.")
-@click.option("--timeout", type=click.FloatRange(0.1), default=120.0, show_default=True, help="Seconds per answer.")
-@click.option("--fallback", is_flag=True, help="When the model fails, take the offline design.")
+@click.option("--base-url", metavar="URL", help="With --llm: where the model is (default: $OPENAI_BASE_URL).")
+@click.option(
+    "--model", metavar="NAME", help="With --llm: which model (default: $OPENAI_MODEL). The key is $OPENAI_API_KEY."
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, 10),
+    default=3,
+    show_default=True,
+    help="With --llm: how many answers the model may try.",
+)
+@click.option(
+    "--timeout", type=click.FloatRange(0.1), default=120.0, show_default=True, help="With --llm: seconds per answer."
+)
+@click.option("--fallback", is_flag=True, help="With --llm: when the model fails, take the offline design.")
 @output_options
 def design(
     gaps: str,
@@ -62,10 +78,15 @@ def design(
     as_json: bool,
     **model: Any,
 ) -> None:
-    """Turn the capability gaps in GAPS into a plan: JSON, YAML, a Markdown table, or - for standard input."""
+    """Turn a list of capability gaps into a plan, by rules and offline.
+
+    GAPS is a file with a gap analysis (JSON, YAML, or openJiuwen's Markdown table), or - for standard input.
+    """
     from extforge.community import read_collection
     from extforge.design.gaps import read_gaps
 
+    need(llm, "for --llm", "base_url", "model", "rounds", "timeout", "fallback")
+    need(output is not None, "for -o", "force")
     if llm and output is not None and os.path.exists(output) and not force:
         raise click.UsageError(f"{output} exists; pass --force, or name another file")
     found = read_gaps(gaps)

@@ -13,7 +13,7 @@ __all__ = ["explain"]
 @click.argument("code")
 @output_options
 def explain(code: str, form: str, as_json: bool) -> None:
-    """Print what a finding code means, what to do about it, and what yields it and what does not."""
+    """Print what the finding CODE means, what to do about it, and what yields it and what does not."""
     from dataclasses import asdict
 
     from extforge.explaining import explain_code, find_section

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from extforge.commands.plans import plan_exit, plan_options, print_plan_json, read_plan
+from extforge.commands.inputs import named_by
+from extforge.commands.plans import plan_data, plan_exit, plan_options, read_plan
 from extforge.commands.printing import (
     EXIT_BAD,
     EXIT_GOOD,
@@ -40,7 +41,9 @@ __all__ = ["generate"]
 )
 @click.argument("plan")
 @plan_options
-@click.option("--into", required=True, type=click.Path(file_okay=False), help="The folder to generate into.")
+@click.option(
+    "--into", required=True, metavar="DIR", type=click.Path(file_okay=False), help="The folder to generate into."
+)
 @click.option("--only", metavar="NAME", help="Generate one extension, and the constraints it depends on.")
 @click.option("--dry-run", is_flag=True, help="Say what would happen; change nothing.")
 @click.option("--diff", is_flag=True, help="Show what changes inside the files.")
@@ -59,8 +62,10 @@ __all__ = ["generate"]
     "--template", type=click.Path(exists=True, file_okay=False), help="A template folder instead of the packaged one."
 )
 @click.option("--merge", is_flag=True, help="Make one extension of all designs, named after the plan's package_name.")
-@click.option("--session", metavar="ID", help="Put the trees below runtime_extensions/ID/ instead.")
-@click.option("--repo", is_flag=True, help="Also make a repository round them: packaging, README, .gitignore, CI.")
+@click.option(
+    "--session", metavar="ID", help="Put the trees below DIR/runtime_extensions/ID/, for a session of the auto-harness."
+)
+@click.option("--repo", is_flag=True, help="Also make DIR a repository: pyproject, README, .gitignore, CI.")
 @click.option("--mcp", is_flag=True, help="Give every extension with tools an MCP server: for Claude Code, Codex, ...")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but problems.")
@@ -80,6 +85,8 @@ def generate(
 ) -> None:
     """Make the extensions of PLAN below DIR/openjiuwen/extensions/harness/, or bring them up to date.
 
+    PLAN is a file, a folder with *.plan.yaml, or - for standard input.
+
     Running it again is updating: what you edited since is merged, what you deleted stays deleted, and a file that is
     not ours is never overwritten.
     """
@@ -88,17 +95,16 @@ def generate(
     from extforge.generate import Options
     from extforge.generate import generate as run_generate
 
-    if not into:
-        raise click.UsageError("--into needs a folder; for the current one write --into .")
     if template:
         from extforge.templates import find_template
 
-        template = str(find_template(template).folder)
+        with named_by("--template"):
+            template = str(find_template(template).folder)
     checked = read_plan(plan, into, max_designs, skills_from)
     as_json = as_json or form == "json"
     if checked.errors or (strict and checked.findings):
         if as_json:
-            print_plan_json(checked, bad=True)
+            emit_json("check", plan_data(checked, bad=True))
         else:
             print_findings(checked.findings, err=True)
             tell(f"{checked.label}: nothing was generated")
@@ -112,6 +118,8 @@ def generate(
         emit_json("generate", result_data(result))
     else:
         print_result(result, quiet=quiet)
+    if how["mcp"] and not result.served:
+        tell("--mcp changed nothing: no extension here has a tool that can be served")
     changed = bool(result.changes.writes)
     sys.exit(EXIT_BAD if result.changes.blocked or (check and changed) else EXIT_GOOD)
 

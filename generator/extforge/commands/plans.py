@@ -2,41 +2,44 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from extforge.commands.printing import EXIT_BAD, EXIT_GOOD, EXIT_USAGE, emit_json
+from extforge.commands.printing import EXIT_GOOD, exit_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from extforge.check import CheckedPlan
 
-__all__ = ["plan_exit", "plan_options", "print_choices", "print_plan_json", "read_plan"]
+__all__ = ["plan_data", "plan_exit", "plan_options", "print_choices", "read_plan", "skills_from_option"]
 
 
 def plan_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Add what `check` and `generate` share."""
-    function = click.option(
-        "--skills-from",
-        multiple=True,
-        type=click.Path(exists=True, file_okay=False),
-        help="A folder of community skills that designs may name. Repeatable.",
-    )(function)
+    """Add what commands that take a plan share."""
     return click.option(
         "--max-designs",
         type=click.IntRange(1, 100_000),
         default=10,
         show_default=True,
         help="How many designs a plan may have.",
+    )(skills_from_option(function))
+
+
+def skills_from_option(function: Callable[..., None]) -> Callable[..., None]:
+    """Add `--skills-from`."""
+    return click.option(
+        "--skills-from",
+        multiple=True,
+        type=click.Path(exists=True, file_okay=False),
+        help="A folder of community skills that designs may name. Repeatable.",
     )(function)
 
 
 def plan_exit(checked: CheckedPlan, *, bad: bool) -> int:
-    """A plan that cannot be read is a usage error; one that is wrong is a bad result."""
-    unreadable = any(f.code == "plan-unreadable" for f in checked.findings)
-    return EXIT_USAGE if unreadable else EXIT_BAD if bad else EXIT_GOOD
+    """Return what a plan means for the shell, when it is bad by whatever the command line says."""
+    return exit_for(checked.findings) if bad else EXIT_GOOD
 
 
 def read_plan(plan: str, into: str | None, max_designs: int, skills_from: tuple[str, ...]) -> CheckedPlan:
@@ -65,8 +68,8 @@ def print_choices(checked: CheckedPlan) -> None:
             click.echo(printable(f"  to add by hand: {path}"))
 
 
-def print_plan_json(checked: CheckedPlan, *, bad: bool) -> None:
-    """Write a checked plan as JSON."""
+def plan_data(checked: CheckedPlan, *, bad: bool) -> dict[str, Any]:
+    """Return a checked plan as JSON types."""
     from extforge_verifiers.reports.json import finding_data
 
     designs = [
@@ -84,13 +87,10 @@ def print_plan_json(checked: CheckedPlan, *, bad: bool) -> None:
         }
         for b in checked.blueprints
     ]
-    emit_json(
-        "check",
-        {
-            "verdict": "fail" if bad else "pass",
-            "source": checked.label,
-            "package_name": checked.package_name,
-            "designs": designs,
-            "findings": [finding_data(finding) for finding in checked.findings],
-        },
-    )
+    return {
+        "verdict": "fail" if bad else "pass",
+        "source": checked.label,
+        "package_name": checked.package_name,
+        "designs": designs,
+        "findings": [finding_data(finding) for finding in checked.findings],
+    }

@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EXIT_BAD", "EXIT_BUG", "EXIT_GOOD", "EXIT_INTERRUPTED", "EXIT_MISSING", "EXIT_USAGE", "Examples", "colour_wanted",
-    "count", "emit", "emit_json", "output_options", "print_findings", "tell",
+    "count", "emit", "emit_json", "exit_for", "output_options", "print_findings", "tell",
 ]  # fmt: skip
 
 # Exit codes are API; see docs/cli.md.
 EXIT_GOOD, EXIT_BAD, EXIT_USAGE, EXIT_MISSING, EXIT_BUG, EXIT_INTERRUPTED = (0, 1, 2, 3, 70, 130)
 
 _FORMAT = click.Choice(("text", "json"))
+# What could not be opened, or has nothing of the kind in it, is mended before anything can be checked.
+_UNOPENED = frozenset(("plan-unreadable", "gap-unreadable", "agent-unreadable", "agent-path-escape", "agent-target-exists",
+    "agent-unwritable", "workflow-unreadable", "runtime-no-extension", "runtime-no-package"))  # fmt: skip
 
 
 class Examples(click.Command):
@@ -31,18 +34,35 @@ class Examples(click.Command):
         super().__init__(*args, **kwargs)
         self.examples = examples
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, unless something is named by nothing: `--out "$FOLDER"` where FOLDER is not set."""
+        for parameter in self.params:
+            value = ctx.params.get(parameter.name or "")
+            if "" in (value if isinstance(value, tuple) else (value,)) and parameter.name != "text":
+                folder = isinstance(parameter.type, click.Path) and parameter.type.dir_okay
+                hint = "; for the current folder write ." if folder else ""
+                raise click.BadParameter(f"it is empty{hint}", ctx, parameter)
+        return super().invoke(ctx)
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_epilog(ctx, formatter)
         if self.examples:
             with formatter.section("Examples"):
-                for line in self.examples:
-                    formatter.write_text(line)
+                for line in self.examples:  # not wrapped: they are there to be copied
+                    formatter.write(f"{'':{formatter.current_indent}}{line}\n")
 
 
 def output_options(function: Callable[..., None]) -> Callable[..., None]:
     """Add `--format` and `--json` to a command."""
     function = click.option("--json", "as_json", is_flag=True, help="Same as --format json.")(function)
     return click.option("--format", "form", type=_FORMAT, default="text", help="How to print the result.")(function)
+
+
+def exit_for(findings: Sequence[Finding]) -> int:
+    """Return what errors mean for the shell: something could not be opened, or what is in it is wrong."""
+    if any(finding.code in _UNOPENED for finding in findings):
+        return EXIT_USAGE
+    return EXIT_BAD if findings else EXIT_GOOD
 
 
 def colour_wanted(stream: Any) -> bool:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from extforge.commands.inputs import OutFile, named_by, need
+from extforge.commands.plans import skills_from_option
 from extforge.commands.printing import (
     EXIT_BAD,
     EXIT_GOOD,
@@ -21,47 +23,51 @@ from extforge.commands.printing import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from extforge_harness.runtimes.catalog import Catalog
     from extforge_harness.runtimes.onboarding import Step
 
 __all__ = ["runtimes"]
 
+_PROVIDER = (
+    "Where the model comes from: openai-compatible, openai-responses, anthropic, account, a file that describes "
+    "another, or - for standard input."
+)
 EXTENSIONS = click.argument("extensions", nargs=-1, metavar="[EXT]...", type=click.Path(exists=True, file_okay=False))
 
 
 @click.group()
 def runtimes() -> None:
-    """Say where extensions work, and what a new runtime must prove.
+    """Say where extensions work, and what a new runtime must prove."""
 
-    EXT is an extension tree, or a folder with such trees in it.
-    """
+
+def plan_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add what a plan instead of trees needs."""
+    function = click.option("--mcp", is_flag=True, help="With --plan: as `generate --mcp` would make it.")(function)
+    words = "Read a plan instead of trees: a file, a folder with *.plan.yaml, or - for standard input."
+    return click.option("--plan", metavar="PLAN", help=words)(skills_from_option(function))
 
 
 def _catalog(
-    extensions: tuple[str, ...], plan: str | None = None, *, mcp: bool = False, as_json: bool = False
+    extensions: tuple[str, ...], plan: str | None = None, skills_from: tuple[str, ...] = (), *, mcp: bool = False
 ) -> Catalog:
-    """Return the catalog of trees or of a plan; end here with what is wrong with it."""
-    from extforge_harness.errors import CatalogError
-
+    """Return the catalog of trees or of a plan."""
     if bool(extensions) == bool(plan):
         raise click.UsageError("name extension trees, or a plan with --plan")
-    try:
-        if plan is None:
-            from extforge_harness.runtimes.trees import catalog
+    need(plan, "for --plan: trees are what they are", "mcp", "skills_from")
+    if plan is None:
+        from extforge_harness.runtimes.trees import catalog
 
-            return catalog(extensions)
-        from extforge.capabilities import catalog_from_plan
-        from extforge.check import load_plan
+        return catalog(extensions)
+    from extforge.capabilities import catalog_from_plan
+    from extforge.commands.plans import read_plan
+    from extforge.errors import PlanError
 
-        return catalog_from_plan(load_plan(plan, max_designs=100_000), mcp=mcp)
-    except CatalogError as exc:
-        if as_json:
-            from extforge_verifiers.reports.json import finding_data
-
-            emit_json("catalog", {"verdict": "fail", "findings": [finding_data(f) for f in exc.findings]})
-        else:
-            print_findings(exc.findings, err=True)
-        sys.exit(EXIT_BAD)
+    checked = read_plan(plan, None, 100_000, skills_from)
+    if checked.errors:
+        raise PlanError(checked.label, checked.findings)
+    return catalog_from_plan(checked, mcp=mcp)
 
 
 def _known(catalog: Catalog, runtime: str) -> str:
@@ -74,7 +80,12 @@ def _known(catalog: Catalog, runtime: str) -> str:
     return runtime
 
 
-@runtimes.command("list", cls=Examples, examples=["extforge runtimes list", "extforge runtimes list --host"])
+@runtimes.command(
+    "list",
+    cls=Examples,
+    short_help="List the runtimes, and what each can do.",
+    examples=["extforge runtimes list", "extforge runtimes list --host"],
+)
 @click.option("--host", is_flag=True, help="Ask the installed openJiuwen whether it does what is listed.")
 @output_options
 def list_command(host: bool, form: str, as_json: bool) -> None:
@@ -114,16 +125,24 @@ def list_command(host: bool, form: str, as_json: bool) -> None:
     sys.exit(EXIT_BAD if findings else EXIT_GOOD)
 
 
-@runtimes.command("catalog", cls=Examples, examples=["extforge runtimes catalog openjiuwen/extensions/harness"])
+@runtimes.command(
+    "catalog",
+    cls=Examples,
+    short_help="List every capability of extensions.",
+    examples=["extforge runtimes catalog openjiuwen/extensions/harness"],
+)
 @EXTENSIONS
-@click.option("--plan", type=click.Path(exists=True), help="Read a plan instead of trees.")
-@click.option("--mcp", is_flag=True, help="With --plan: as `generate --mcp` would make it.")
+@plan_options
 @output_options
-def catalog_command(extensions: tuple[str, ...], plan: str | None, mcp: bool, form: str, as_json: bool) -> None:
-    """List every capability: its tools, what they may change, what it requires, where it is live."""
-    as_json = as_json or form == "json"
-    catalog = _catalog(extensions, plan, mcp=mcp, as_json=as_json)
-    if as_json:
+def catalog_command(
+    extensions: tuple[str, ...], plan: str | None, skills_from: tuple[str, ...], mcp: bool, form: str, as_json: bool
+) -> None:
+    """List every capability: its tools, what they may change, what it requires, where it is live.
+
+    EXT is an extension tree, or a folder with such trees in it.
+    """
+    catalog = _catalog(extensions, plan, skills_from, mcp=mcp)
+    if as_json or form == "json":
         emit_json("catalog", {"capabilities": [_capability_data(c) for c in catalog.capabilities]})
         return
     from extforge_verifiers.reports.text import printable
@@ -133,8 +152,8 @@ def catalog_command(extensions: tuple[str, ...], plan: str | None, mcp: bool, fo
     for capability in catalog.capabilities:
         levels = ", ".join(f"{tool} ({level.value})" for tool, level in capability.levels.items())
         emit(printable(f"{capability.id}{f'  {levels}' if levels else ''}"))
-        for need in capability.requires:
-            emit(printable(f"  {'requires' if need.hard else 'uses'} {need.target}"))
+        for other in capability.requires:
+            emit(printable(f"  {'requires' if other.hard else 'uses'} {other.target}"))
         if capability.artifacts:
             emit(f"  makes {', '.join(capability.artifacts)}")
         for runtime, exposure in capability.exposure.items():
@@ -169,6 +188,7 @@ def _capability_data(capability: Any) -> dict[str, Any]:
 @runtimes.command(
     "matrix",
     cls=Examples,
+    short_help="Show where each capability works.",
     examples=[
         "extforge runtimes matrix openjiuwen/extensions/harness",
         "extforge runtimes matrix --plan my.plan.yaml --mcp",
@@ -176,18 +196,20 @@ def _capability_data(capability: Any) -> dict[str, Any]:
     ],
 )
 @EXTENSIONS
-@click.option("--plan", type=click.Path(exists=True), help="Read a plan instead of trees.")
-@click.option("--mcp", is_flag=True, help="With --plan: as `generate --mcp` would make it.")
-@click.option("--provider", metavar="P", help="Where the model comes from: an id, or a file that describes one.")
-@click.option("--runtime", "only", multiple=True, metavar="R", help="Show this runtime only. Repeatable.")
+@plan_options
+@click.option("--provider", metavar="P", help=_PROVIDER)
+@click.option(
+    "--runtime", "only", multiple=True, metavar="R", help="Show this runtime only (extforge runtimes list). Repeatable."
+)
 @click.option("--probe", is_flag=True, help="Look whether what a runtime needs is installed here.")
 @click.option("--prove", is_flag=True, help="Run it: the trees in openJiuwen, their MCP servers with a client.")
-@click.option("--by-extension", is_flag=True, help="One line per extension: the worst of its components.")
-@click.option("--html", metavar="FILE", help="Write it as a web page too.")
+@click.option("--by-extension", is_flag=True, help="In the text: one line per extension, the worst of its components.")
+@click.option("--html", type=OutFile(), help="Write it as a web page too.")
 @output_options
 def matrix_command(
     extensions: tuple[str, ...],
     plan: str | None,
+    skills_from: tuple[str, ...],
     mcp: bool,
     provider: str | None,
     only: tuple[str, ...],
@@ -198,7 +220,10 @@ def matrix_command(
     form: str,
     as_json: bool,
 ) -> None:
-    """Show where each capability works, why not elsewhere, and where instead."""
+    """Show where each capability works, why not elsewhere, and where instead.
+
+    EXT is an extension tree, or a folder with such trees in it.
+    """
     import os
     import shutil
 
@@ -206,10 +231,12 @@ def matrix_command(
     from extforge_harness.runtimes.matrix import build_matrix
 
     as_json = as_json or form == "json"
+    need(not as_json, "for text; the JSON has every component", "by_extension")
     if prove and plan:
         raise click.UsageError("--prove runs extension trees; a plan has nothing to run")
-    where = read_provider(provider) if provider else None
-    catalog = _catalog(extensions, plan, mcp=mcp, as_json=as_json)
+    with named_by("--provider"):
+        where = read_provider(provider) if provider else None
+    catalog = _catalog(extensions, plan, skills_from, mcp=mcp)
     for runtime in only:
         _known(catalog, runtime)
     proofs = None
@@ -249,25 +276,35 @@ def matrix_command(
             )
         )
     bad = [f for f in proofs.findings if f.severity.value == "error"] if proofs else []
-    sys.exit(EXIT_BAD if bad else EXIT_MISSING if proofs and len(proofs.skipped) == 2 else EXIT_GOOD)
+    sys.exit(EXIT_BAD if bad else EXIT_MISSING if proofs and proofs.skipped else EXIT_GOOD)
 
 
-@runtimes.command("compile", cls=Examples, examples=["extforge runtimes compile . --runtime claudecode"])
+@runtimes.command(
+    "compile",
+    cls=Examples,
+    short_help="Show what a model would read on a runtime.",
+    examples=["extforge runtimes compile . --runtime claudecode"],
+)
 @EXTENSIONS
-@click.option("--runtime", required=True, metavar="R", help="The runtime to compile for.")
-@click.option("--enable", multiple=True, metavar="ID", help="Only this capability. Repeatable.")
+@click.option("--runtime", required=True, metavar="R", help="The runtime to compile for (extforge runtimes list).")
+@click.option(
+    "--enable", multiple=True, metavar="ID", help="Only this capability (extforge runtimes catalog). Repeatable."
+)
 @output_options
 def compile_command(
     extensions: tuple[str, ...], runtime: str, enable: tuple[str, ...], form: str, as_json: bool
 ) -> None:
-    """Show what a model would read on a runtime, and what was decided about each capability."""
+    """Show what a model would read on a runtime, and what was decided about each capability.
+
+    EXT is an extension tree, or a folder with such trees in it.
+    """
     from dataclasses import asdict
 
     from extforge_harness.runtimes.adapters import AdapterInput, adapt
     from extforge_verifiers.reports.text import printable
 
     as_json = as_json or form == "json"
-    catalog = _catalog(extensions, as_json=as_json)
+    catalog = _catalog(extensions)
     output = adapt(_known(catalog, runtime), AdapterInput(catalog, frozenset(enable) if enable else None))
     compiled = output.compiled
     if as_json:
@@ -299,8 +336,15 @@ def compile_command(
     )
 
 
-@runtimes.command("scan", cls=Examples, examples=["extforge runtimes scan", "extforge runtimes scan --runtime codex"])
-@click.option("--home", type=click.Path(exists=True, file_okay=False), help="Instead of your home.")
+@runtimes.command(
+    "scan",
+    cls=Examples,
+    short_help="List what other agent products of yours hold.",
+    examples=["extforge runtimes scan", "extforge runtimes scan --runtime codex"],
+)
+@click.option(
+    "--home", type=click.Path(exists=True, file_okay=False), help="Look into this folder instead of your home."
+)
 @click.option("--project", type=click.Path(exists=True, file_okay=False), help="Look into a project too.")
 @click.option("--runtime", metavar="R", help="The runtime in use: what is its own can be used there.")
 @output_options
@@ -328,7 +372,12 @@ def scan_command(home: str | None, project: str | None, runtime: str | None, for
         tell("nothing was found")
 
 
-@runtimes.command("new", cls=Examples, examples=["extforge runtimes new hermes --differs protocol --out ."])
+@runtimes.command(
+    "new",
+    cls=Examples,
+    short_help="Scaffold the package of a new runtime.",
+    examples=["extforge runtimes new hermes --differs protocol --out ."],
+)
 @click.argument("name")
 @click.option(
     "--out", default=".", show_default=True, type=click.Path(file_okay=False), help="The folder to make it in."
@@ -340,7 +389,7 @@ def scan_command(home: str | None, project: str | None, runtime: str | None, for
 )
 @output_options
 def new_command(name: str, out: str, differs: str | None, form: str, as_json: bool) -> None:
-    """Scaffold the package of a new runtime: everything deferred, nothing examined yet.
+    """Scaffold the package of the new runtime NAME: everything deferred, nothing examined yet.
 
     When only the endpoint or the model differs it is a provider, and nothing is scaffolded.
     """
@@ -367,13 +416,18 @@ def new_command(name: str, out: str, differs: str | None, form: str, as_json: bo
         emit(f"next: record the fixtures, then run: extforge runtimes gate {folder}")
 
 
-@runtimes.command("gate", cls=Examples, examples=["extforge runtimes gate hermes_runtime"])
+@runtimes.command(
+    "gate",
+    cls=Examples,
+    short_help="Run what a new runtime must pass.",
+    examples=["extforge runtimes gate hermes_runtime"],
+)
 @click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False))
 @output_options
 def gate_command(folder: str, form: str, as_json: bool) -> None:
     """Run the seven steps that a new runtime must pass, in order, until one fails.
 
-    The package's code and tests are run, without network and credentials. gate.json records the run.
+    DIR is a package that `extforge runtimes new` made. The package's code and tests are run, without network and credentials. gate.json records the run.
     """
     from extforge_harness.runtimes.onboarding import run_gate
 

@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from extforge.commands.inputs import named_by
 from extforge.commands.printing import (
     EXIT_BAD,
     EXIT_GOOD,
@@ -45,14 +46,20 @@ def list_templates(form: str, as_json: bool) -> None:
 
 
 @templates.command(
-    "check", cls=Examples, examples=["extforge templates check extension", "extforge templates check ./mine --host"]
+    "check",
+    cls=Examples,
+    short_help="Say what is wrong with a template.",
+    examples=["extforge templates check extension", "extforge templates check ./mine --host"],
 )
 @click.argument("template")
 @click.option("--host", is_flag=True, help="Also load and run what the examples render in the real openJiuwen.")
 @click.option("-v", "--verbose", is_flag=True, help="Also list what was checked.")
 @output_options
 def check_one(template: str, host: bool, verbose: bool, form: str, as_json: bool) -> None:
-    """Render every example of TEMPLATE, and a hostile one, and say what is wrong with it."""
+    """Render every example of a template, and a hostile one, and say what is wrong with it.
+
+    TEMPLATE is a folder with copier.yml, or the name of a packaged one (extforge templates list).
+    """
     from extforge.templates import check_template, find_template
     from extforge_verifiers.findings import Verdict
     from extforge_verifiers.reports.json import render as render_json
@@ -70,11 +77,20 @@ def check_one(template: str, host: bool, verbose: bool, form: str, as_json: bool
     "render", cls=Examples, examples=["extforge templates render ./mine --example my.plan.yaml --into /tmp/look"]
 )
 @click.argument("template")
-@click.option("--example", metavar="PLAN", help="A plan, or the name of one in its examples/ (default: the first).")
-@click.option("--into", required=True, type=click.Path(file_okay=False), help="An empty or new folder.")
+@click.option(
+    "--example",
+    metavar="PLAN",
+    help="A plan, the name of one in its examples/ (default: the first), or - for standard input.",
+)
+@click.option(
+    "--into", required=True, type=click.Path(file_okay=False), help="The folder to render into: new or empty."
+)
 @output_options
 def render_one(template: str, example: str | None, into: str, form: str, as_json: bool) -> None:
-    """Render one plan with TEMPLATE, to look at."""
+    """Render one plan with a template, to look at.
+
+    TEMPLATE is a folder with copier.yml, or the name of a packaged one (extforge templates list).
+    """
     from pathlib import Path
 
     from extforge.staging import staging
@@ -88,7 +104,7 @@ def render_one(template: str, example: str | None, into: str, form: str, as_json
     plan = inside if example and inside.is_file() else Path(example) if example else next(iter(found.examples), None)
     if plan is None:
         raise click.UsageError(f"{template} has no examples; name a plan with --example")
-    with staging() as staged:
+    with staging() as staged, named_by("--example"):
         render_example(found, plan, staged)
         for path, data in staged.read_all().items():
             (target / path).parent.mkdir(parents=True, exist_ok=True)

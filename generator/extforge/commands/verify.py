@@ -7,7 +7,17 @@ from typing import Any
 
 import click
 
-from extforge.commands.printing import EXIT_BAD, EXIT_GOOD, EXIT_INTERRUPTED, Examples, colour_wanted, count, emit, tell
+from extforge.commands.inputs import OutFile, named_by
+from extforge.commands.printing import (
+    EXIT_BAD,
+    EXIT_GOOD,
+    EXIT_INTERRUPTED,
+    Examples,
+    colour_wanted,
+    count,
+    emit,
+    tell,
+)
 
 __all__ = ["verify"]
 
@@ -24,7 +34,7 @@ _FORMAT = click.Choice(("text", "json", "sarif", "junit", "github", "markdown", 
         "extforge verify openjiuwen/extensions/harness/quarterly_deck --host",
     ],
 )
-@click.argument("paths", nargs=-1, required=True)
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
     "--as", "as_kind", metavar="FORMAT", help="Verify the one PATH as this: a format, extension, result or run."
 )
@@ -39,12 +49,18 @@ _FORMAT = click.Choice(("text", "json", "sarif", "junit", "github", "markdown", 
     help="A bound on a fact, such as 'slides>=3'. Repeatable.",
 )
 @click.option(
-    "--require-key", "keys", multiple=True, metavar="POINTER", help="A JSON Pointer a JSON file must have. Repeatable."
+    "--require-key",
+    "keys",
+    multiple=True,
+    metavar="POINTER",
+    help="A JSON Pointer, such as /version, that JSON files must have. Repeatable.",
 )
-@click.option("--schema", metavar="FILE", help="A JSON Schema that JSON files must fit.")
-@click.option("--plan", metavar="PLAN", help="Hold the files to what the tools of this plan promise.")
+@click.option("--schema", metavar="FILE", help="A JSON Schema that JSON files must fit; - for standard input.")
 @click.option(
-    "--claims", is_flag=True, help="In run records, also hold the assistant's answer to what it says it wrote."
+    "--plan", metavar="PLAN", help="Hold the files to what the tools of this plan promise; - for standard input."
+)
+@click.option(
+    "--claims", is_flag=True, help="In records of runs, also hold the assistant's answer to what it says it wrote."
 )
 @click.option("--deep", is_flag=True, help="Also look inside with libraries: relations, pictures, streams, pixels.")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
@@ -54,11 +70,14 @@ _FORMAT = click.Choice(("text", "json", "sarif", "junit", "github", "markdown", 
 @click.option("--timeout", type=click.FloatRange(0.1), help="Seconds one file, or the host run, may take.")
 @click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="How many processes verify.")
 @click.option("-v", "--verbose", is_flag=True, help="List what was passed over, and mere facts.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write the report to this file.")
+@click.option("-o", "--output", type=OutFile(), help="Write the report to this file.")
 @click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
 @click.option("--format", "form", type=_FORMAT, default="text", help="How to print the report.")
 def verify(paths: tuple[str, ...], output: str | None, verbose: bool, form: str, as_json: bool, **options: Any) -> None:
-    """Say whether each of PATHS is what it claims to be: files, folders, extension trees, tool results."""
+    """Say whether each PATH is what it claims to be.
+
+    PATH is a file, a folder, an extension tree, the result of a tool, or the record of a run.
+    """
     from extforge.verifying import Options, verify_paths
     from extforge_verifiers.findings import Verdict
     from extforge_verifiers.reports import renderer
@@ -68,7 +87,9 @@ def verify(paths: tuple[str, ...], output: str | None, verbose: bool, form: str,
     if output is not None and any(_is_inside(output, path) for path in paths):
         raise click.UsageError(f"-o {output} would overwrite what is verified")
     try:
-        outcome = verify_paths(paths, Options.of(**options), show_progress if sys.stderr.isatty() else None)
+        with named_by("--plan"):
+            how = Options.of(**options)
+        outcome = verify_paths(paths, how, show_progress if sys.stderr.isatty() else None)
     except ValueError as exc:
         raise click.UsageError(str(exc)) from None
     if form == "text" and not as_json:

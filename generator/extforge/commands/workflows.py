@@ -8,42 +8,43 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from extforge.commands.inputs import Tree, named_by, need
 from extforge.commands.printing import (
     EXIT_BAD,
     EXIT_GOOD,
     EXIT_INTERRUPTED,
     EXIT_MISSING,
-    EXIT_USAGE,
     Examples,
     count,
     emit_json,
+    exit_for,
     output_options,
     print_findings,
     tell,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from extforge_harness.workflows import Skill, Surface, WorkflowRun
     from extforge_verifiers.findings import Finding
 
 __all__ = ["workflows"]
 
+_PACK = "name a folder of skill folders, each with skill.yaml or SKILL.md, or an extension tree"
 _APPROVALS = ("ask", "auto", "full")
 _extensions = click.option(
     "--extension",
     "extensions",
     multiple=True,
-    type=click.Path(exists=True, file_okay=False),
+    type=Tree(),
     help="An extension tree whose tools are registered. Repeatable. Default: the tree that the skill lies in.",
 )
-_approval = click.option(
-    "--approval",
-    type=click.Choice(_APPROVALS),
-    help="How much is approved: ask before anything is changed, auto for local changes, full for everything. "
-    "Default: that of the skill's agent, else ask.",
-)
+
+
+def _approval(default: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    words = "How much is approved: ask before anything is changed, auto for local changes, full for everything"
+    return click.option("--approval", type=click.Choice(_APPROVALS), help=f"{words} (default: {default}).")
 
 
 @click.group()
@@ -52,19 +53,34 @@ def workflows() -> None:
 
 
 @workflows.command(
-    "list", cls=Examples, examples=["extforge workflows list skills/", "extforge workflows list ext/ --audience model"]
+    "list",
+    cls=Examples,
+    short_help="List the skills of a folder, or of an extension tree.",
+    examples=["extforge workflows list skills/", "extforge workflows list ext/ --audience model"],
 )
 @click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False))
 @click.option("--audience", type=click.Choice(("model", "user")), help="Only what the model, or a user, may start.")
-@click.option("--max-chars", type=click.IntRange(1), default=8000, show_default=True, help="Of the audience's list.")
+@click.option(
+    "--max-chars",
+    type=click.IntRange(1),
+    default=8000,
+    show_default=True,
+    help="With --audience: how long the list may be; the last lose their descriptions.",
+)
 @output_options
 def list_(folder: str, audience: Literal["model", "user"] | None, max_chars: int, form: str, as_json: bool) -> None:
-    """List the skills of a folder, or of an extension tree."""
+    """List the skills of a folder, or of an extension tree, and what is wrong with the others.
+
+    DIR is a folder of skill folders, an extension tree, or a folder that trees were generated into.
+    """
     from extforge_harness.workflows import listing, load_pack
     from extforge_verifiers.reports.json import finding_data
     from extforge_verifiers.reports.text import printable
 
+    need(audience, "for --audience", "max_chars")
     pack = load_pack(folder)
+    if not pack.skills and not pack.problems and not _trees_below(folder):
+        raise click.UsageError(f"there are no skills in {folder}; {_PACK}")
     text = listing(pack.skills, audience, max_chars) if audience else ""
     if as_json or form == "json":
         data = {
@@ -81,7 +97,14 @@ def list_(folder: str, audience: Literal["model", "user"] | None, max_chars: int
         if not lines:
             tell("no skills")
         print_findings(pack.problems)
-    sys.exit(EXIT_BAD if pack.errors else EXIT_GOOD)
+    sys.exit(exit_for(pack.errors))
+
+
+def _trees_below(folder: str) -> bool:
+    """Say whether there are extension trees, which need not have skills."""
+    from extforge_verifiers.subjects import find_subjects
+
+    return any(subject.kind == "extension" for subject in find_subjects(folder).subjects)
 
 
 def _line(skill: Skill) -> str:
@@ -102,13 +125,18 @@ def _summary(skill: Skill) -> dict[str, Any]:
 
 @workflows.command(
     cls=Examples,
+    short_help="Find every problem of skills.",
     examples=["extforge workflows check skills/", "extforge workflows check skills/deck --extension ext/ --json"],
 )
-@click.argument("path", metavar="DIR|FILE", type=click.Path(exists=True))
+@click.argument("path", metavar="PATH", type=click.Path(exists=True))
 @_extensions
 @output_options
 def check(path: str, extensions: tuple[str, ...], form: str, as_json: bool) -> None:
-    """Find every problem of a skill, or of all skills of a folder or extension tree."""
+    """Find every problem of skills.
+
+    PATH is the folder of a skill, its skill.yaml, a folder of skills, an extension tree, or a folder that trees were
+    generated into.
+    """
     from extforge_verifiers.reports.json import finding_data
 
     skills, findings = _read(path)
@@ -130,7 +158,7 @@ def check(path: str, extensions: tuple[str, ...], form: str, as_json: bool) -> N
             f"{path}: {count(len(skills), 'good skill')}, {count(errors, 'error')}, "
             f"{count(len(findings) - errors, 'warning')}"
         )
-    sys.exit(EXIT_BAD if bad else EXIT_GOOD)
+    sys.exit(exit_for([finding for finding in findings if finding.severity == "error"]))
 
 
 def _read(path: str) -> tuple[list[Skill], list[Finding]]:
@@ -146,7 +174,7 @@ def _read(path: str) -> tuple[list[Skill], list[Finding]]:
             raise
     pack = load_pack(path)
     if not pack.skills and not pack.problems:
-        raise click.UsageError(f"there are no skills in {path}")
+        raise click.UsageError(f"there are no skills in {path}; {_PACK}")
     return pack.skills, pack.problems
 
 
@@ -184,18 +212,25 @@ def _levels(trees: Sequence[str]) -> dict[str, str]:
     return {tool: level for tree in trees for tool, level in extension_tools(tree).items()}
 
 
-@workflows.command(cls=Examples, examples=["extforge workflows show skills/board_report --approval auto"])
+@workflows.command(
+    cls=Examples,
+    short_help="Show what a run of a skill would do.",
+    examples=["extforge workflows show skills/board_report --approval auto"],
+)
 @click.argument("skill", type=click.Path(exists=True))
 @_extensions
-@_approval
+@_approval("ask")
 @output_options
 def show(skill: str, extensions: tuple[str, ...], approval: str | None, form: str, as_json: bool) -> None:
-    """Show what a run of SKILL would do: levels of steps, tools, guardrails."""
-    from extforge_harness.workflows import ArtifactChecker, surface
+    """Show what a run of SKILL would do: levels of steps, tools, guardrails.
+
+    SKILL is the folder of a skill, or its skill.yaml.
+    """
+    from extforge_harness.workflows import ArtifactChecker, load_skill, surface
     from extforge_harness.workflows.skill import levels
     from extforge_verifiers.reports.text import printable
 
-    found = _load(skill)
+    found = load_skill(skill)
     cut = _surface(found, _trees(found, extensions), approval)
     checker = ArtifactChecker()
     rules: list[dict[str, Any]] = [
@@ -232,17 +267,6 @@ def show(skill: str, extensions: tuple[str, ...], approval: str | None, form: st
         click.echo(printable(line))
 
 
-def _load(path: str) -> Skill:
-    """Return a skill, or end with everything that is wrong with it."""
-    from extforge_harness.workflows import SkillInvalid, load_skill
-
-    try:
-        return load_skill(path)
-    except SkillInvalid as exc:
-        print_findings(exc.findings, err=True)
-        sys.exit(EXIT_USAGE)
-
-
 def _surface(skill: Skill, trees: Sequence[str], approval: str | None) -> Surface:
     from extforge_harness.workflows import approval_gate, resolve_surface
 
@@ -254,6 +278,7 @@ def _surface(skill: Skill, trees: Sequence[str], approval: str | None) -> Surfac
 
 @workflows.command(
     cls=Examples,
+    short_help="Run the steps of a skill.",
     examples=[
         "extforge workflows run skills/board_report --input 'Q3 for the board' --approval auto",
         "extforge workflows run skills/board_report --script answers.yaml --workdir out/",
@@ -265,24 +290,31 @@ def _surface(skill: Skill, trees: Sequence[str], approval: str | None) -> Surfac
 @click.option(
     "--executor",
     type=click.Choice(("scripted", "chat", "host")),
-    help="What runs the steps: a script, an OpenAI-compatible endpoint, or an agent in the real openJiuwen (default).",
+    help="What runs the steps: a script (default with --script), an OpenAI-compatible endpoint, or an agent in the "
+    "real openJiuwen (default).",
 )
-@click.option("--script", type=click.Path(exists=True, dir_okay=False), help="Answers of --executor scripted.")
+@click.option("--script", metavar="FILE", help="Answers of --executor scripted; - for standard input.")
 @_extensions
 @click.option(
     "--agent",
     "agents",
     multiple=True,
-    type=click.Path(exists=True, dir_okay=False),
-    help="An agent definition that the skill may name. Repeatable.",
+    metavar="FILE",
+    help="An agent definition that the skill may name; - for standard input. Repeatable.",
 )
 @click.option("--workdir", type=click.Path(file_okay=False), help="Where files are made; default: a new folder.")
-@_approval
+@_approval("that of the skill's agent, else ask")
 @click.option("--parallel", type=click.IntRange(1, 3), default=2, show_default=True, help="Steps at once; at most 3.")
-@click.option("--timeout", type=click.FloatRange(0.1), default=600.0, show_default=True, help="Seconds of one step.")
-@click.option("--model", help="The model, whatever the skill says.")
-@click.option("--effort", type=click.Choice(("low", "medium", "high", "xhigh", "max")), help="The same for the effort.")
-@click.option("--python", metavar="PY", help="A Python that has openJiuwen, for --executor host.")
+@click.option(
+    "--timeout", type=click.FloatRange(0.1), default=600.0, show_default=True, help="Seconds that a step may take."
+)
+@click.option("--model", metavar="NAME", help="The model (default: that of the skill, else $OPENAI_MODEL).")
+@click.option(
+    "--effort",
+    type=click.Choice(("low", "medium", "high", "xhigh", "max")),
+    help="How hard the model thinks (default: as the skill says).",
+)
+@click.option("--python", metavar="PY", help="A Python that has openJiuwen, which runs agents and tools.")
 @click.option("--allow-unchecked", is_flag=True, help="Run although an enforced guardrail cannot be checked.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress lines.")
 @output_options
@@ -293,22 +325,37 @@ def run(
     quiet: bool,
     extensions: tuple[str, ...],
     executor: str | None,
+    script: str | None,
+    agents: tuple[str, ...],
     model: str | None,
     effort: str | None,
     **options: Any,
 ) -> None:
-    """Run SKILL, and say what was really done: live on standard error, the result on standard output."""
-    from extforge.workflow_runs import Settings, prepare
-    from extforge_harness.errors import Missing
-    from extforge_harness.workflows import RunRefused
+    """Run SKILL, and say what was really done: live on standard error, the result on standard output.
 
-    found = _load(skill)
-    kind = executor or ("scripted" if options["script"] else "host")
-    if (kind == "scripted") != (options["script"] is not None):
+    SKILL is the folder of a skill, or its skill.yaml.
+    """
+    from extforge.workflow_runs import Settings, prepare
+    from extforge_harness.agents.definition import load_agent
+    from extforge_harness.errors import Missing
+    from extforge_harness.workflows import load_skill
+    from extforge_harness.workflows.scripted import load_script
+
+    found = load_skill(skill)
+    kind = executor or ("scripted" if script else "host")
+    if (kind == "scripted") != (script is not None):
         raise click.UsageError("--script FILE goes with --executor scripted, and the other way round")
+    need(kind != "scripted", "for --executor host or chat", "python")
+    need(found.workflow.agent, f"for a skill that names an agent, and {found.id} names none", "agents")
+    with named_by("--agent"):
+        definitions = tuple(map(load_agent, agents))
+    with named_by("--script"):
+        answers = load_script(script) if script is not None else None
     trees = _trees(found, extensions)
     settings = Settings(
         executor=kind,
+        script=answers,
+        agents=definitions,
         trees=trees,
         levels=_levels(trees),
         overrides={key: value for key, value in (("model", model), ("effort", effort)) if value},
@@ -324,9 +371,6 @@ def run(
         code = EXIT_GOOD if ended_by is None else EXIT_MISSING if isinstance(ended_by.__cause__, Missing) else EXIT_BAD
     except KeyboardInterrupt:
         code = EXIT_INTERRUPTED
-    except RunRefused as exc:
-        tell(f"error: {exc}")
-        sys.exit(EXIT_USAGE)
     result = workflow_run.result
     if as_json or form == "json":
         emit_json("workflows.run", result.to_dict())

@@ -6,15 +6,14 @@ a line in a log.  Here a row is either a gap or a finding.
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from extforge.reading import blocks_in, has_fence, load_sources
-from extforge_harness.documents import Model, bind
+from extforge.reading import blocks_in, has_fence
+from extforge_harness.documents import Model, bind, read_source
 from extforge_verifiers.documents import Document, Path, parse_text, read_text
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.findings import Finding, Severity, Where
@@ -38,6 +37,8 @@ COLUMNS = {
     "target_files": ("target_files", "target files", "目标文件"),
 }
 _RULE = re.compile(r"\s*\|?\s*:?-{1,}:?\s*(\|\s*:?-{1,}:?\s*)*\|?\s*")
+# A document in YAML that no suffix says to be one, as on standard input.
+_YAML_KEY = re.compile(r"""^[ \t-]*(?:\{.*?)?["']?(?:gaps|feature|gap_description)["']?[ \t]*:""", re.MULTILINE)
 _CELL_EDGE = re.compile(r"(?<!\\)\|")
 
 
@@ -92,14 +93,12 @@ def read_gaps(source: str) -> Gaps:
 
     Raises:
         DocumentError: when nothing can be read, or there is no gap analysis in it.
-        PlanError: when the file cannot be opened.
     """
-    if os.path.isdir(source):
-        words = "this is a folder"
-        raise DocumentError(
-            source, [Finding("gap-none", words, where=Where(source), fix="name the file with the gaps")]
-        )
-    label, data = next(iter(load_sources(source)))
+    try:
+        label, data = read_source(source)
+    except OSError as exc:
+        words, fix = f"cannot be read: {exc.strerror}", "name the file with the gaps"
+        raise DocumentError(source, [Finding("gap-unreadable", words, where=Where(source), fix=fix)]) from None
     gaps = Gaps(label)
     rows = _rows(read_text(data, label), label)
     seen: set[tuple[str, ...]] = set()
@@ -157,7 +156,7 @@ def _rows(text: str, label: str) -> list[Row]:
     blocks = list(blocks_in(text, label, _looks_like_gaps))
     if blocks:
         return [row for document, _, _ in blocks for row in _document_rows(document)]
-    if re.search(r"^\s*(gaps|feature)\s*:", text, re.MULTILINE):
+    if _YAML_KEY.search(text):
         return _document_rows(parse_text(text, label))
     return []
 
@@ -187,6 +186,8 @@ def _document_rows(document: Document) -> list[Row]:
         return [_bound(document, (index,)) for index in range(len(value))]
     if isinstance(value, dict) and _looks_like_gaps(value):
         return [_bound(document, ())]
+    if value is None:
+        raise DocumentError(document.source, [Finding("gap-none", "the document is empty", where=document.where(()))])
     words = "not a gap analysis: expected {gaps: [...]}, a list of gaps, or one gap with a feature"
     raise DocumentError(document.source, [Finding("gap-shape", words, where=document.where(()))])
 

@@ -81,6 +81,7 @@ class Scope:
     """What this run answers for."""
 
     plan: str  # how the lock calls it
+    package: str = ""  # how the plan calls its package
     extensions: Mapping[str, Extension] = field(default_factory=dict)  # by the folder each is in
     whole_plan: bool = True
     force: frozenset[str] = frozenset()
@@ -107,6 +108,18 @@ class Scope:
         """Return the extensions that this plan made before."""
         return {home: found for home, found in lock.extensions.items() if self.plan in found.plans}
 
+    def leaves(self, home: str, lock: Lock) -> bool:
+        """Say whether an extension is gone after this run: it was this plan's, and nobody else's."""
+        return home not in self.extensions and lock.extensions[home].plans == (self.plan,) and self.continues(lock)
+
+    def packages(self, lock: Lock) -> dict[str, str]:
+        """Return the package name of every plan that the target has extensions of, by plan."""
+        plans = {plan for home, found in lock.extensions.items() if not self.leaves(home, lock) for plan in found.plans}
+        known = {plan: name for plan, name in lock.packages.items() if plan in plans}
+        if self.plan != NO_NAME or NO_NAME not in known:  # the plans that have no name are not one
+            known[self.plan] = self.package
+        return known
+
     def continues(self, lock: Lock) -> bool:
         """Say whether this is the plan that the lock knows by this name, and not another of the same name.
 
@@ -131,7 +144,7 @@ def classify(target: Path, staged: Staged, lock: Lock, scope: Scope) -> Changes:
     if target.exists() and not target.is_dir():
         raise TargetError(f"{target} is not a folder")
     _check_scope(staged, lock, scope, target)
-    changes = Changes(lock=Lock(dict(lock.files), dict(lock.extensions)))
+    changes = Changes(lock=Lock(dict(lock.files), dict(lock.extensions), scope.packages(lock)))
     moved = _moves(lock, scope, staged)
     ground = Ground(target)
     for path, file in sorted(staged.files.items()):

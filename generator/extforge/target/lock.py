@@ -82,6 +82,7 @@ class Lock:
 
     files: dict[str, Entry] = field(default_factory=dict)
     extensions: dict[str, Extension] = field(default_factory=dict)  # by the folder it is in
+    packages: dict[str, str] = field(default_factory=dict)  # plan -> how it calls its package
 
     def to_bytes(self) -> bytes:
         """Return lock.json: sorted, so that two people's changes merge line by line."""
@@ -90,7 +91,7 @@ class Lock:
             home: {"name": found.name, "gap": found.gap, "plans": sorted(found.plans)}
             for home, found in self.extensions.items()
         }
-        data = {"schema_version": SCHEMA, "extensions": extensions, "files": files}
+        data = {"schema_version": SCHEMA, "extensions": extensions, "files": files, "packages": self.packages}
         return (json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode("utf-8")
 
 
@@ -124,6 +125,7 @@ def parse_lock(text: bytes, path: Path) -> Lock:
             lock.files[_sound(name)] = Entry(_sound(entry["sha256"], _SHA.fullmatch), _names(entry["plans"]))
         for home, found in data["extensions"].items():
             lock.extensions[_sound(home)] = Extension(str(found["name"]), str(found["gap"]), _names(found["plans"]))
+        lock.packages = {str(plan): str(name) for plan, name in data.get("packages", {}).items()}
     except (AttributeError, KeyError, TypeError, ValueError) as exc:
         raise TargetError(f"{path} is damaged at {exc}: {_HINT}") from exc
     return lock

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from extforge_harness.documents import suggest
+from extforge_harness.documents import STDIN, read_source, suggest
 from extforge_harness.errors import AgentDefinitionError
 from extforge_harness.gates import APPROVALS
 from extforge_verifiers.documents import Document, json_path, parse_json, parse_yaml, read_text
@@ -133,7 +133,9 @@ class _Checker:
     def definition(self, known: Collection[str] | None) -> dict[str, Any]:
         """Check the whole document; return the fields as `AgentDefinition` takes them."""
         if not isinstance(self.data, dict):
-            self.note("agent-not-object", (), f"{self.label} must be an object")
+            empty = self.document is not None and self.data is None
+            words = "the document is empty" if empty else f"{self.label} must be an object"
+            self.note("agent-not-object", (), words, "a definition is a mapping with at least a name")
             return {}
         values: dict[str, Any] = {}
         if "name" not in self.data:
@@ -312,14 +314,14 @@ def read_agent(path: str | os.PathLike[str], agents_dir: str | os.PathLike[str] 
     shown = os.fspath(path)
     piped = shown == "-" and agents_dir is None
     try:
-        data = sys.stdin.buffer.read(SIZE_LIMIT + 1) if piped else _read(Path(path), agents_dir)
+        data = read_source("-", SIZE_LIMIT)[1] if piped else _read(Path(path), agents_dir)
     except AgentDefinitionError:
         raise
     except (OSError, ValueError) as exc:  # ValueError: a NUL in the path
         reason = exc.strerror if isinstance(exc, OSError) and exc.strerror else str(exc)
         finding = Finding("agent-unreadable", f"cannot be read: {reason}", where=Where(shown))
         raise AgentDefinitionError(shown, [finding]) from None
-    source = "<stdin>" if piped else shown
+    source = STDIN if piped else shown
     if len(data) > SIZE_LIMIT:
         words = f"larger than {SIZE_LIMIT >> 10} KiB, which is the most that a definition may have"
         raise AgentDefinitionError(source, [Finding("document-too-large", words, where=Where(source))])
@@ -338,8 +340,9 @@ def _read(path: Path, agents_dir: str | os.PathLike[str] | None) -> bytes:
     if agents_dir is not None and not resolved.is_relative_to(Path(agents_dir).resolve()):
         words = f"leads out of {agents_dir}"
         raise AgentDefinitionError(str(path), [Finding("agent-path-escape", words, where=Where(str(path)))])
-    if not stat.S_ISREG(resolved.stat().st_mode):
-        raise OSError(0, "not a regular file")  # a pipe would never end
+    mode = resolved.stat().st_mode
+    if not stat.S_ISREG(mode):
+        raise OSError(0, "it is a folder" if stat.S_ISDIR(mode) else "not a regular file")  # a pipe would never end
     with resolved.open("rb") as stream:
         return stream.read(SIZE_LIMIT + 1)
 

@@ -95,6 +95,7 @@ def run_agent(definition: AgentDefinition, prompt: str, options: Options) -> Age
     if not host_available(options.python):
         raise HostMissing(f"openJiuwen is not installed for {options.python or 'this Python'}", INSTALL)
     endpoint = Endpoint.from_environment(model=resolved.model)
+    endpoint.reach()
     tools = tools_of(options.extensions)
     levels = {**HOST_LEVELS, **{name: str(tool.get("mutation")) for name, tool in tools.items()}}
     gate = approval_gate(resolved.approval, resolved.plan, levels, options.confirm)
@@ -107,7 +108,10 @@ def run_agent(definition: AgentDefinition, prompt: str, options: Options) -> Age
             package, prompt, options.runtime, settings.config, endpoint, options.extensions, options.workdir,
             "cn" if chinese else "en",
         )  # fmt: skip
+        os.makedirs(options.workdir, exist_ok=True)
         turn = run_turn(task, gate, python=options.python, timeout=options.timeout, on_call=options.on_call)
+        if turn.error and not turn.calls:
+            endpoint.reach()  # the server went away while the host was started
         messages = _transcript(prompt, turn)
         used = {call["tool"] for call in turn.calls if call["permits"]}
         promised = {name: tool for name, tool in tools.items() if name in used}

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from extforge_harness.chat import is_secret
 from extforge_harness.errors import HostFailed, HostMissing
 from extforge_harness.gates import MutationLevel
 from extforge_harness.host.process import converse
@@ -129,7 +130,8 @@ def run_turn(
         "max_iterations": 40,
         "session": uuid.uuid4().hex,
     }
-    secrets = (task.endpoint.api_key,)
+    key = task.endpoint.api_key
+    secrets = (key,) if is_secret(key) else ()
     facts = _converse(job, python=python, timeout=timeout, answer=answer, secrets=secrets)
     for key in ("answer", "status", "stop_reason", "offered"):
         setattr(turn, key, facts[key])

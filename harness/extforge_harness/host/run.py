@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from extforge_harness.acceptance import Acceptance, find_acceptance, load_acceptance
-from extforge_harness.errors import HostFailed, HostMissing, SetupFailed
+from extforge_harness.errors import HostFailed, HostMissing, Missing, SetupFailed
 from extforge_harness.host.judge import Trial, judge, plan_turns
 from extforge_harness.setup import find_card, prepared
 from extforge_verifiers.errors import DocumentError
@@ -52,7 +52,8 @@ def host_available(python: str | None = None) -> bool:
     try:
         done = subprocess.run([python, "-c", code], capture_output=True, timeout=60, check=False)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired) as exc:
-        raise HostMissing(f"{python} cannot be run: {exc}", "name a Python that exists with --python") from None
+        words = getattr(exc, "strerror", None) or str(exc)
+        raise Missing(f"{python} cannot be run: {words}", "name a Python that has openJiuwen with --python") from None
     return done.returncode == 0
 
 

@@ -18,6 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from extforge_harness.chat import is_secret
 from extforge_harness.errors import HostFailed, HostMissing
 from extforge_harness.host.run import INSTALL, environment_for, host_available
 
@@ -151,9 +152,8 @@ class HostSession:
             self._waiting.pop(number, None)
             self._workdirs.pop(number, None)
         if "error" in answer:
-            secret = job.get("api_key")
-            words = str(answer["error"])
-            raise HostFailed(words.replace(secret, "[key]") if secret else words)
+            key, words = job.get("api_key", ""), str(answer["error"])
+            raise HostFailed(words.replace(key, "[key]") if is_secret(key) else words)
         return answer
 
     def _send(self, process: asyncio.subprocess.Process, job: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from extforge_harness.documents import Model, bind
+from extforge_harness.documents import Model, bind, read_source
 from extforge_verifiers.documents import read_document
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.findings import Finding, Where
@@ -164,16 +164,16 @@ def read_runtime(path: str | Path) -> Runtime:
 
 
 def read_provider(name: str) -> Provider:
-    """Return a built-in provider by its id, or the one that a file describes.
+    """Return a built-in provider by its id, or the one that a file describes; `-` is standard input.
 
     Raises:
         DocumentError: when it is neither.
     """
     if name in PROVIDERS:
         return PROVIDERS[name]
-    if not Path(name).is_file():
+    if name != "-" and not Path(name).is_file():
         words = f"unknown provider {name!r}"
-        fix = f"use {', '.join(PROVIDERS)}, or a file with id, wire and tools"
+        fix = f"use {', '.join(PROVIDERS)}, or a file with id, wire and tools (- for standard input)"
         raise DocumentError(name, [Finding("runtime-provider-unknown", words, fix=fix)])
     document = _read(name)
     provider, findings = bind(document, Provider)
@@ -184,7 +184,8 @@ def read_provider(name: str) -> Provider:
 
 def _read(path: str | Path) -> Any:
     try:
-        return read_document(Path(path).read_bytes(), str(path))
+        label, data = read_source(str(path))
+        return read_document(data, label)
     except OSError as exc:
         words = f"cannot be read: {exc.strerror}"
         finding = Finding("runtime-descriptor-unreadable", words, where=Where(str(path)))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Self
 
+from extforge_harness.errors import HostFailed
 from extforge_harness.host.session import HostSession
 from extforge_harness.workflows.contract import StepRequest, StepResult, ToolCall
 from extforge_harness.workflows.errors import StepFailed
@@ -48,15 +50,19 @@ class HostExecutor:
 
     async def execute(self, request: StepRequest) -> StepResult:
         """Return the agent's answer, with the files that tools claimed and the tools that were executed."""
-        facts = await self.session.turn(
-            _query(request),
-            endpoint=self.endpoint,
-            tools=request.tools,
-            workdir=str(request.workdir),
-            system=system_text(request),
-            model=request.model,
-            effort=request.effort,
-        )
+        try:
+            facts = await self.session.turn(
+                _query(request),
+                endpoint=self.endpoint,
+                tools=request.tools,
+                workdir=str(request.workdir),
+                system=system_text(request),
+                model=request.model,
+                effort=request.effort,
+            )
+        except HostFailed:
+            await asyncio.to_thread(self.endpoint.reach)  # the host tells no refused connection from other trouble
+            raise
         if wider := sorted(set(facts["offered"]) - set(request.tools)):
             words = f"the host offered the model tools outside its surface: {', '.join(wider)}"
             raise StepFailed(request.skill, request.step, words)

@@ -193,7 +193,7 @@ class WorkflowRun:
             folder = Path(self.options.workdir or tempfile.mkdtemp(prefix="extforge-run-")).resolve()
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as exc:
-            words = f"the working directory cannot be used: {exc.strerror or exc}"
+            words = f"the working directory {exc.filename or ''} cannot be used: {exc.strerror or exc}"
             raise self._refused("workflow-no-workdir", words) from None
         return folder
 

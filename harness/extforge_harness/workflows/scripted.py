@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import RootModel
 
-from extforge_harness.documents import Model, bind
+from extforge_harness.documents import Model, bind, read_source
 from extforge_harness.workflows.contract import StepRequest, StepResult, ToolCall
 from extforge_verifiers.documents import read_document
 from extforge_verifiers.errors import DocumentError
@@ -31,17 +31,16 @@ class Script(RootModel[dict[str, str | ScriptedStep]]):
 
 
 def load_script(path: str) -> dict[str, StepResult]:
-    """Return the script in a YAML or JSON file.
+    """Return the script in a YAML or JSON file; `-` is standard input.
 
     Raises:
         OSError: when the file cannot be read.
         DocumentError: with every problem in it.
     """
-    with open(path, "rb") as stream:
-        document = read_document(stream.read(), path)
-    script, findings = bind(document, Script)
+    label, data = read_source(path)
+    script, findings = bind(read_document(data, label), Script)
     if script is None:
-        raise DocumentError(path, findings)
+        raise DocumentError(label, findings)
     return {name: _result(step) for name, step in script.root.items()}
 
 
