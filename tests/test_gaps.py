@@ -41,6 +41,13 @@ def test_columns_go_by_their_titles_in_any_order_and_language(tmp_path: Path) ->
     assert (gap.feature, gap.impact, gap.gap_description, gap.suggested_approach) == ("Export", 8.0, "a | b", "c")
 
 
+def test_two_columns_are_enough_where_one_says_what_is_missing(tmp_path: Path) -> None:
+    text = "| id | gap | suggestion |\n|---|---|---|\n| G7 | no deck | a tool |\n\n| feature | owner |\n|---|---|\n| deck | me |\n"
+    [placed] = read(tmp_path, text).found
+    gap = placed.gap
+    assert (gap.id, gap.gap_description, gap.suggested_approach) == ("G7", "no deck", "a tool")
+
+
 def test_a_table_without_its_header_is_read_as_the_host_reads_it(tmp_path: Path) -> None:
     assert [p.gap.feature for p in read(tmp_path, ROW).found] == ["生成 PPT"]
 

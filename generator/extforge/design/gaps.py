@@ -33,9 +33,11 @@ COLUMNS = {
     "gap_description": ("gap_description", "gap description", "gap", "差距描述", "差距", "缺口描述"),
     "impact": ("impact", "影响"),
     "feasibility": ("feasibility", "可行性"),
-    "suggested_approach": ("suggested_approach", "suggested approach", "approach", "建议方案"),
+    "suggested_approach": ("suggested_approach", "suggested approach", "approach", "suggestion", "建议方案", "建议"),
     "target_files": ("target_files", "target files", "目标文件"),
 }
+# Beside them, people number their gaps.
+_TITLES = {**COLUMNS, "id": ("id", "编号")}
 _RULE = re.compile(r"\s*\|?\s*:?-{1,}:?\s*(\|\s*:?-{1,}:?\s*)*\|?\s*")
 # A document in YAML that no suffix says to be one, as on standard input.
 _YAML_KEY = re.compile(r"""^[ \t-]*(?:\{.*?)?["']?(?:gaps|feature|gap_description)["']?[ \t]*:""", re.MULTILINE)
@@ -111,7 +113,10 @@ def read_gaps(source: str) -> Gaps:
         gaps.findings.append(Finding("gap-too-many", words, where=Where(label), fix="split the file"))
     if not rows:
         words = "there is no gap in it"
-        fix = "expected {gaps: [...]}, a list of gaps, or a Markdown table with the columns " + " | ".join(COLUMNS)
+        columns = " | ".join(COLUMNS)
+        fix = (
+            f"expected {{gaps: [...]}}, a list of gaps, or a Markdown table with gap_description and more of {columns}"
+        )
         raise DocumentError(label, [Finding("gap-none", words, where=Where(label), fix=fix)])
     return gaps
 
@@ -233,9 +238,10 @@ def _named_columns(cells: list[str]) -> list[str] | None:
     for cell in cells:
         title = re.sub(r"[(（].*?[)）]|[*_`]{1,2}(?=\S)|(?<=\S)[*`]{1,2}", "", cell).strip().lower()
         title = cell.strip("*` ").lower() if "_" in cell and "(" not in cell else title
-        names.append(next((name for name, known in COLUMNS.items() if title in known), ""))
+        names.append(next((name for name, known in _TITLES.items() if title in known), ""))
     found = [name for name in names if name]
-    return names if len(set(found)) == len(found) >= 3 and {"feature", "gap_description"} & set(found) else None
+    fewest = 2 if "gap_description" in found else 3
+    return names if len(set(found)) == len(found) >= fewest and {"feature", "gap_description"} & set(found) else None
 
 
 def _is_number(text: str) -> bool:
