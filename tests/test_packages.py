@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 import pytest
-from damage import good, pack, parts, replaced
+from damage import good, header_field, pack, parts, replaced
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,6 +66,29 @@ def test_text_is_read_in_the_encoding_that_a_part_declares(encoding: str, plain:
     survey = found.survey("part.xml")
     assert survey is not None
     assert (survey.root, survey.text) == ("r", "Prüfung")
+
+
+def test_a_part_of_any_size_is_surveyed_in_bounded_memory() -> None:
+    rows = b"<c><is><t>%s</t></is></c>" % (b"x" * 60_000)
+    sheet = package(b"<worksheet>%s</worksheet>" % (rows * 500))
+    tracemalloc.start()
+    try:
+        found = sheet.survey("part.xml")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found is not None
+    assert (found.root, found.counts["c"]) == ("worksheet", 500)
+    assert peak < 8 << 20  # of a part of 30 MB
+
+
+def test_a_member_without_a_name_is_only_a_member() -> None:
+    # Its one character becomes an extra field.
+    unnamed = header_field(26, b"\0\0\1\0")(header_field(28, b"\0\0\1\0", central=True)(pack({"q": b"x"})))
+    found = Package(Archive(Artifact("x.pptx", data=unnamed)))
+    found.sweep()
+    assert list(found.archive.names) == [""]
+    assert found.problems == {}
 
 
 def test_a_broken_part_is_found_after_its_sound_twin(tmp_path: Path) -> None:

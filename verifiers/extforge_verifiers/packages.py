@@ -31,6 +31,7 @@ __all__ = ["Family", "Package", "Relation", "Survey", "checks_for", "find_main"]
 _XML_SUFFIXES = (".xml", ".rels")  # not .vml: Office itself writes HTML-like VML
 _CONTENT_TYPES = "[Content_Types].xml"
 _PLAIN_TARGET = r"\w+(?:/\w+)*\.\w+"  # nothing to resolve
+_MOST_TEXT = 1 << 20  # characters that are kept of a part too large to be searched
 # What the bytes that `Package.content` returns are searched for.
 _ELEMENT = rb"<([^<>/\s?]+)"
 _PREFIX = rb"<(?:[^<>/:\s]+:)?"
@@ -168,7 +169,7 @@ class Package:
     def sweep(self) -> None:
         """Look at every part that nothing has parsed yet: whole, and well-formed when it is XML."""
         for name, info in self.archive.names.items():
-            if name in self.sound or name in self.problems or name[-1] == "/":
+            if name in self.sound or name in self.problems or name.endswith("/"):
                 continue
             if name.endswith(_XML_SUFFIXES) or (self.content_type(name) or "").endswith(
                 "+xml"
@@ -214,7 +215,7 @@ class Package:
         roots: list[str] = []
         counts = Counter()
         texts: list[str] = []
-        current = ""
+        current, kept = "", 0
 
         def on_start(tag: str, _: dict[str, str]) -> None:
             nonlocal current
@@ -224,8 +225,10 @@ class Package:
                 roots.append(current)
 
         def on_text(text: str) -> None:
-            if current == "t":
+            nonlocal kept
+            if current == "t" and kept < _MOST_TEXT:
                 texts.append(text)
+                kept += len(text)
 
         if not self.read(name, on_start, on_text):
             return None
