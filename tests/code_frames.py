@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import code_frames_plans
 import damage
 
 from extforge.explaining import Example, Section
@@ -76,15 +77,6 @@ class Case:
 
 
 Frame = Callable[[Case], Iterable[Finding]]
-
-
-def merged(document: Any, patch: Any) -> Any:
-    """Return a document with a JSON Merge Patch (RFC 7396) put into it: null takes a key out, a list replaces a list."""
-    if not isinstance(patch, dict):
-        return patch
-    base = document if isinstance(document, dict) else {}
-    changed = {key: merged(base.get(key), value) for key, value in patch.items() if value is not None}
-    return {key: value for key, value in {**base, **changed}.items() if patch.get(key, "") is not None}
 
 
 # --------------------------------------------------------------------------- files
@@ -201,11 +193,12 @@ FRAMES: dict[str, Frame] = {
     "Documents": acceptance_file,
     "JSON": file_of_text,
     "Images": file_of_python,
+    **code_frames_plans.FRAMES,
 }
 
 # Where no few lines can show it, the section says in words how it comes about, and one of these brings it about:
 # "code: bad" or "code: good".
-MAKERS: dict[str, Frame] = {"check-crashed: bad": crashed_check}
+MAKERS: dict[str, Frame] = {"check-crashed: bad": crashed_check, **code_frames_plans.MAKERS}
 
 
 def findings_of(chapter: str, case: Case) -> list[Finding]:

@@ -42,6 +42,15 @@ def design(name: str = "quarterly_sales_deck", **fields: Any) -> Design:
     return {"gap_id": f"gap_{name}", "extension_name": name, "components": ["tool"], **fields}
 
 
+def merged(document: Any, patch: Any) -> Any:
+    """Return a document with a JSON Merge Patch (RFC 7396) put into it: null takes a key out, a list replaces a list."""
+    if not isinstance(patch, dict):
+        return patch
+    base = document if isinstance(document, dict) else {}
+    changed = {key: merged(base.get(key), value) for key, value in patch.items() if value is not None}
+    return {key: value for key, value in {**base, **changed}.items() if patch.get(key, "") is not None}
+
+
 class Plans:
     """Writes plans to a folder and reads them back."""
 

@@ -19,9 +19,6 @@ SECTIONS = {code: section for chapter in CHAPTERS for code, section in chapter.s
 # Chapters whose examples are still to be written; nothing is ever added here.
 UNWRITTEN = {
     "Gaps and designs",
-    "Plans: reading",
-    "Plans: fields",
-    "Plans: content",
     "Runtimes",
     "Tool results",
     "Runs",

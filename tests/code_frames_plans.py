@@ -1,0 +1,69 @@
+"""The frames of the chapters about gaps, plans, runtimes, agents, hosts and workflows; see `code_frames`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from support import merged
+
+from extforge.check import check_plan
+from extforge.community import read_collection
+from extforge_verifiers import Finding
+from extforge_verifiers.documents import read_document
+
+if TYPE_CHECKING:
+    from code_frames import Case, Frame
+
+DESIGN = {"gap_id": "g1", "extension_name": "sales_deck", "components": ["tool"]}
+PARTS = {"tools": "tool", "rails": "rail", "skills": "skill"}
+
+
+def value_of(case: Case) -> Any:
+    """Return the value of an example: a Python expression, or YAML."""
+    return case.python() if case.example.language == "python" else read_document(case.data(), "example.yaml").value
+
+
+# --------------------------------------------------------------------------- plans
+
+
+def plan_file(case: Case) -> Iterable[Finding]:
+    """The example is a plan file, or a text with designs in it."""
+    path = case.folder / "answer.txt"
+    path.write_text(case.python() if case.example.language == "python" else case.example.text, encoding="utf-8")
+    return check_plan(str(path)).findings
+
+
+def designs(case: Case) -> Iterable[Finding]:
+    """The example is put into a minimal good design; a list is several."""
+    value = value_of(case)
+    patches = value if isinstance(value, list) else [value]
+    path = case.folder / "plan.json"
+    path.write_text(json.dumps([_design(patch, number) for number, patch in enumerate(patches, 1)]), encoding="utf-8")
+    skill = case.folder / "collection" / "brand" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: brand\ndescription: Use when writing.\n---\nBe kind.\n", encoding="utf-8")
+    return check_plan(str(path), collection=read_collection((str(skill.parents[1]),))).findings
+
+
+def _design(patch: dict[str, Any], number: int) -> dict[str, Any]:
+    named = [part for key, part in PARTS.items() if key in patch]
+    components = named or (["rail"] if patch.get("kind") == "constraint" else ["tool"])
+    whole: dict[str, Any] = merged({**DESIGN, "gap_id": f"g{number}", "components": components}, patch)
+    return whole
+
+
+def missing_plan(case: Case) -> Iterable[Finding]:
+    """A plan that is not there."""
+    return check_plan(str(case.folder / "missing.plan.yaml")).findings
+
+
+FRAMES: dict[str, Frame] = {
+    "Plans: reading": plan_file,
+    "Plans: fields": designs,
+    "Plans: content": designs,
+}
+
+MAKERS: dict[str, Frame] = {"plan-unreadable: bad": missing_plan}
