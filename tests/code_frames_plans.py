@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from support import merged
 
 from extforge.check import check_plan
 from extforge.community import read_collection
-from extforge_verifiers import Finding
+from extforge.design.designing import design_gaps
+from extforge.design.drafting import draft_plan
+from extforge.design.gaps import read_gaps
+from extforge.errors import PlanError
+from extforge_harness.chat import Endpoint
+from extforge_verifiers import DocumentError, Finding
 from extforge_verifiers.documents import read_document
 
 if TYPE_CHECKING:
     from code_frames import Case, Frame
+
+    from extforge_harness.chat import Chat
 
 DESIGN = {"gap_id": "g1", "extension_name": "sales_deck", "components": ["tool"]}
 PARTS = {"tools": "tool", "rails": "rail", "skills": "skill"}
@@ -24,6 +31,43 @@ PARTS = {"tools": "tool", "rails": "rail", "skills": "skill"}
 def value_of(case: Case) -> Any:
     """Return the value of an example: a Python expression, or YAML."""
     return case.python() if case.example.language == "python" else read_document(case.data(), "example.yaml").value
+
+
+# --------------------------------------------------------------------------- gaps and designs
+
+
+class Answering:
+    """A model that gives one answer."""
+
+    endpoint = Endpoint("https://models.example", "m1", "")
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    async def complete(self, *_: Any, **__: Any) -> dict[str, Any]:
+        return {"content": json.dumps(self.answer)}
+
+
+def gaps_file(case: Case) -> Iterable[Finding]:
+    """The example is a file of gaps, with the designs that a model answers beside them."""
+    answer = None
+    if case.example.language == "markdown":
+        text = case.example.text
+    else:
+        value = value_of(case)
+        answer = value.pop("answer", None) if isinstance(value, dict) else None
+        text = json.dumps(value)
+    path = case.folder / ("gaps.md" if case.example.language == "markdown" else "gaps.json")
+    path.write_text(text, encoding="utf-8")
+    try:
+        gaps = read_gaps(str(path))
+        found = design_gaps(gaps)
+        if answer is not None:
+            chat = cast("Chat", Answering(answer))
+            found = asyncio.run(draft_plan(chat, gaps, found, rounds=1))
+    except (DocumentError, PlanError) as exc:
+        return exc.findings
+    return [*gaps.findings, *(found.findings if case.code.startswith("design-") else [])]
 
 
 # --------------------------------------------------------------------------- plans
@@ -61,6 +105,7 @@ def missing_plan(case: Case) -> Iterable[Finding]:
 
 
 FRAMES: dict[str, Frame] = {
+    "Gaps and designs": gaps_file,
     "Plans: reading": plan_file,
     "Plans: fields": designs,
     "Plans: content": designs,
