@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+from unittest import mock
 
-from support import merged
+from support import merged, package_facts
 
 from extforge.check import check_plan
 from extforge.community import read_collection
@@ -15,7 +19,12 @@ from extforge.design.designing import design_gaps
 from extforge.design.drafting import draft_plan
 from extforge.design.gaps import read_gaps
 from extforge.errors import PlanError
+from extforge_harness.agents import parse_agent, prepare
+from extforge_harness.agents.definition import read_agent
+from extforge_harness.agents.package import build_package, check_own
+from extforge_harness.agents.running import Options, run_agent
 from extforge_harness.chat import Endpoint
+from extforge_harness.errors import AgentError, Missing
 from extforge_verifiers import DocumentError, Finding
 from extforge_verifiers.documents import read_document
 
@@ -30,7 +39,12 @@ PARTS = {"tools": "tool", "rails": "rail", "skills": "skill"}
 
 def value_of(case: Case) -> Any:
     """Return the value of an example: a Python expression, or YAML."""
-    return case.python() if case.example.language == "python" else read_document(case.data(), "example.yaml").value
+    return evaluated(case) if case.example.language == "python" else read_document(case.data(), "example.yaml").value
+
+
+def evaluated(case: Case, **names: Any) -> Any:
+    """Return the value of an example, a Python expression with these names."""
+    return eval(case.example.text, names)
 
 
 # --------------------------------------------------------------------------- gaps and designs
@@ -86,10 +100,7 @@ def designs(case: Case) -> Iterable[Finding]:
     patches = value if isinstance(value, list) else [value]
     path = case.folder / "plan.json"
     path.write_text(json.dumps([_design(patch, number) for number, patch in enumerate(patches, 1)]), encoding="utf-8")
-    skill = case.folder / "collection" / "brand" / "SKILL.md"
-    skill.parent.mkdir(parents=True)
-    skill.write_text("---\nname: brand\ndescription: Use when writing.\n---\nBe kind.\n", encoding="utf-8")
-    return check_plan(str(path), collection=read_collection((str(skill.parents[1]),))).findings
+    return check_plan(str(path), collection=read_collection((brand_skill(case.folder / "skills"),))).findings
 
 
 def _design(patch: dict[str, Any], number: int) -> dict[str, Any]:
@@ -104,11 +115,87 @@ def missing_plan(case: Case) -> Iterable[Finding]:
     return check_plan(str(case.folder / "missing.plan.yaml")).findings
 
 
+# --------------------------------------------------------------------------- agents
+
+
+def brand_skill(folder: Path) -> str:
+    """Write the skill `brand` into a folder of skills, and return the folder."""
+    (folder / "brand").mkdir(parents=True)
+    text = "---\nname: brand\ndescription: Use when writing.\n---\nBe kind.\n"
+    (folder / "brand" / "SKILL.md").write_text(text, encoding="utf-8")
+    return str(folder)
+
+
+def agent(case: Case) -> Iterable[Finding]:
+    """The example is put into `name: helper`, which is checked, asked, built and run; or it loads or builds one."""
+    folder = case.folder
+    brand_skill(folder / "skills")
+    brand_skill(folder / "more")
+    (folder / "agents/team").mkdir(parents=True)
+    (folder / "agents/team/notes.txt").write_text("mine", encoding="utf-8")
+    (folder / "agents/helper.yaml").write_text("name: helper\n", encoding="utf-8")
+    try:
+        if case.example.language != "python":
+            value = value_of(case)
+        elif isinstance(value := evaluated(case, build=partial(_build, folder), load=partial(_load, folder)), Path):
+            return check_own(str(value))
+        _ask(folder, value)
+    except AgentError as exc:
+        return exc.findings
+    return []
+
+
+def _ask(folder: Path, value: Any) -> None:
+    """Do all that can be done with an agent; those of other runtimes are not started, once everything is right."""
+    beside = {key: value.pop(key, {}) for key in ("request", "manifest")} if isinstance(value, dict) else {}
+    definition = parse_agent(merged({"name": "helper"}, value), known_skills=["brand"])
+    prepare(definition, {"prompt": "Hello", **beside["request"]})
+    package = _build(folder, value)
+    path = package / "manifest.json"
+    path.write_text(json.dumps(merged(json.loads(path.read_text()), beside["manifest"])), encoding="utf-8")
+    with contextlib.suppress(Missing):
+        run_agent(definition, "Hello", Options(runtime="codex", package=str(package), request=beside["request"]))
+
+
+def _load(folder: Path, name: str, within: str) -> Any:
+    return read_agent(name, folder / within).value
+
+
+def _build(folder: Path, value: Any, sources: Iterable[str] = ("skills",), into: str = "built") -> Path:
+    definition = parse_agent(merged({"name": "helper"}, value))
+    return build_package(definition, [folder / name for name in sources], folder / into, host=False).path
+
+
+def read_by_host(case: Case) -> Iterable[Finding]:
+    """The host reads a package: rightly, under another name, or not at all."""
+
+    def load_package(package: str, runtimes: Iterable[str], **_: Any) -> dict[str, Any]:
+        facts = package_facts(package, runtimes)
+        if case.example.kind == "bad" and case.code == "agent-host-differs":
+            facts["spec"]["agent_card"]["name"] = "other"
+        elif case.example.kind == "bad":
+            facts["providers"]["dsh"] = {"error": {"message": "no persona"}}
+        return facts
+
+    try:
+        with mock.patch("extforge_harness.host.agents.load_package", load_package):
+            return build_package(parse_agent({"name": "helper"}), [], case.folder, host=True).report.findings
+    except AgentError as exc:
+        return exc.findings
+
+
 FRAMES: dict[str, Frame] = {
     "Gaps and designs": gaps_file,
     "Plans: reading": plan_file,
     "Plans: fields": designs,
     "Plans: content": designs,
+    "Agents": agent,
 }
 
-MAKERS: dict[str, Frame] = {"plan-unreadable: bad": missing_plan}
+MAKERS: dict[str, Frame] = {
+    "plan-unreadable: bad": missing_plan,
+    "agent-host-differs: bad": read_by_host,
+    "agent-host-differs: good": read_by_host,
+    "agent-host-refused: bad": read_by_host,
+    "agent-host-refused: good": read_by_host,
+}

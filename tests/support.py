@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,19 @@ def merged(document: Any, patch: Any) -> Any:
     base = document if isinstance(document, dict) else {}
     changed = {key: merged(base.get(key), value) for key, value in patch.items() if value is not None}
     return {key: value for key, value in {**base, **changed}.items() if patch.get(key, "") is not None}
+
+
+def package_facts(package: str, runtimes: Iterable[str]) -> dict[str, Any]:
+    """Return what the host says of an agent package (without skills) that it reads rightly."""
+    manifest = json.loads((Path(package) / "manifest.json").read_text())
+    persona = (Path(package) / "persona/identity.md").read_text()
+    spec = {
+        "agent_card": {"name": manifest["name"], "description": manifest["description"]},
+        "prompt_sections": [{"content": {"en": persona, "cn": persona}}],
+        "skills": [],
+        "metadata": manifest["metadata"],
+    }
+    return {"openjiuwen": "0", "spec": spec, "providers": {name: {"card": name} for name in runtimes}}
 
 
 class Plans:

@@ -24,7 +24,6 @@ UNWRITTEN = {
     "Templates",
     "Extension trees",
     "Skills",
-    "Agents",
     "In the host",
     "Workflows",
 }
