@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from unittest import mock
 
+from click.testing import CliRunner
+from packs import execute, write_skill
 from support import merged, package_facts
 
 from extforge.check import check_plan
+from extforge.commands.workflows import check as check_command
 from extforge.community import read_collection
 from extforge.design.designing import design_gaps
 from extforge.design.drafting import draft_plan
@@ -25,7 +28,22 @@ from extforge_harness.agents.package import build_package, check_own
 from extforge_harness.agents.running import Options, run_agent
 from extforge_harness.chat import Endpoint
 from extforge_harness.errors import AgentError, Missing
-from extforge_verifiers import DocumentError, Finding
+from extforge_harness.workflows import (
+    ALLOW_ALL,
+    ArtifactChecker,
+    Persona,
+    RunOptions,
+    ScriptedExecutor,
+    SkillInvalid,
+    Verdict,
+    WorkflowError,
+    WorkflowRun,
+    activate,
+    load_pack,
+    load_skill,
+)
+from extforge_harness.workflows.scripted import load_script
+from extforge_verifiers import DocumentError, Finding, Severity
 from extforge_verifiers.documents import read_document
 
 if TYPE_CHECKING:
@@ -184,12 +202,84 @@ def read_by_host(case: Case) -> Iterable[Finding]:
         return exc.findings
 
 
+# --------------------------------------------------------------------------- workflows
+
+SKILL = {"description": "Makes decks.", "steps": [{"name": "draft", "prompt": "Write it."}]}
+TREE = {"name": "sales", "metadata": {"extension": {"tools": [{"name": "write_deck"}]}}}
+
+
+class Saying:
+    """A gate and a checker that ask functions."""
+
+    def __init__(self, **functions: Any) -> None:
+        vars(self).update(functions)
+
+    def reason(self, _: str) -> str:
+        return "it says so"
+
+
+def workflow(case: Case) -> Iterable[Finding]:
+    """The example is put into a minimal skill, which is checked and run; or it says what else is done."""
+    names = {name: partial(act, case.folder / "sales") for name, act in (("run", _run), ("start", _start))}
+    try:
+        if case.example.language != "python":
+            return list(_run(case.folder / "sales", value_of(case)))
+        known = {"pack": partial(_pack, case.folder / "pack"), "ALLOW_ALL": ALLOW_ALL, "Verdict": Verdict}
+        return list(evaluated(case, **names, **known))
+    except SkillInvalid as exc:
+        return exc.findings
+    except WorkflowError as exc:
+        return [Finding(exc.code, exc.message)]
+
+
+def _skill(tree: Path, value: dict[str, Any]) -> Path:
+    folder = write_skill(tree / "skills", merged(SKILL, value))
+    (folder / "notes.md").write_text("Be kind.", encoding="utf-8")
+    (tree / "harness_config.yaml").write_text(json.dumps(TREE), encoding="utf-8")
+    return folder
+
+
+def _run(tree: Path, value: dict[str, Any] | None = None, **options: Any) -> Iterable[Finding]:
+    value = dict(value or {})
+    answers = value.pop("answers", {})
+    folder = _skill(tree, value)
+    checked = json.loads(CliRunner().invoke(check_command, [str(folder), "--json"]).stdout)
+    if checked["findings"]:
+        return [Finding(f["code"], f["message"], Severity(f["severity"])) for f in checked["findings"]]
+    (tree / "script.json").write_text(json.dumps(answers), encoding="utf-8")
+    executor = ScriptedExecutor(lambda request: load_script(str(tree / "script.json")).get(request.step, "Done."))
+    usual: dict[str, Any] = {"executor": executor, "gate": ALLOW_ALL, "checker": ArtifactChecker()}
+    if "permits" in options:
+        usual["gate"] = Saying(permits=options.pop("permits"))
+    if "check" in options:
+        usual["checker"] = Saying(check=options.pop("check"), covers=lambda _: True)
+    options["workdir"] = tree / "skills" / options.get("workdir", "work")
+    given = {"tools": ["write_deck"], "agents": {"editor": Persona()}, "allow_unchecked": False}
+    execute(WorkflowRun(load_skill(folder), RunOptions(**{**usual, **given, **options})))
+    return []
+
+
+def _start(tree: Path, name: str, value: dict[str, Any] | None = None) -> Iterable[Finding]:
+    activate([load_skill(_skill(tree, value or {}))], explicit=name)
+    return []
+
+
+def _pack(folder: Path, *names: str) -> Iterable[Finding]:
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = f"---\nname: {path.parent.name}\ndescription: Use when writing.\n---\nBe kind.\n"
+        path.write_text(text if path.name == "SKILL.md" else json.dumps(SKILL), encoding="utf-8")
+    return load_pack(folder).problems
+
+
 FRAMES: dict[str, Frame] = {
     "Gaps and designs": gaps_file,
     "Plans: reading": plan_file,
     "Plans: fields": designs,
     "Plans: content": designs,
     "Agents": agent,
+    "Workflows": workflow,
 }
 
 MAKERS: dict[str, Frame] = {

@@ -25,7 +25,6 @@ UNWRITTEN = {
     "Extension trees",
     "Skills",
     "In the host",
-    "Workflows",
 }
 
 # Codes that cannot come alone: what else the bad example yields.
