@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from unittest import mock
 
+import code_frames_runtimes
 from click.testing import CliRunner
 from packs import execute, write_skill
 from support import merged, package_facts
@@ -280,6 +281,7 @@ FRAMES: dict[str, Frame] = {
     "Plans: content": designs,
     "Agents": agent,
     "Workflows": workflow,
+    **code_frames_runtimes.FRAMES,
 }
 
 MAKERS: dict[str, Frame] = {
@@ -288,4 +290,5 @@ MAKERS: dict[str, Frame] = {
     "agent-host-differs: good": read_by_host,
     "agent-host-refused: bad": read_by_host,
     "agent-host-refused: good": read_by_host,
+    **code_frames_runtimes.MAKERS,
 }
