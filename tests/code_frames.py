@@ -8,25 +8,43 @@ from __future__ import annotations
 
 import ast
 import io
+import json
 import re
 import struct
+import subprocess
 import zlib
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import code_frames_plans
 import damage
+import trees
+import yaml
+from support import merged
 
+from extforge import templates
 from extforge.explaining import Example, Section
 from extforge_harness.acceptance import Acceptance
 from extforge_harness.documents import bind
-from extforge_verifiers import DocumentError, Finding, Report, parse_requirement, verify_artifact
+from extforge_harness.skills import check_skill_files
+from extforge_verifiers import (
+    Contract,
+    DocumentError,
+    Finding,
+    Report,
+    parse_requirement,
+    verify_artifact,
+    verify_extension,
+    verify_result,
+    verify_run,
+)
 from extforge_verifiers.checking import check_file
-from extforge_verifiers.documents import read_document, read_text
+from extforge_verifiers.documents import read_document
 from extforge_verifiers.formats import FORMATS
-from extforge_verifiers.frontmatter import check_skill
 
 # What an example is, where its code is of no single format.
 FORMS = {"text": "txt", "image": "png", "drawing": "pptx", "office": "pptx", "ooxml": "pptx", "xml": "pptx"}
@@ -54,11 +72,11 @@ class Case:
     def deep(self) -> bool:
         return "Deep tier" in self.section.meaning
 
-    def python(self) -> Any:
+    def python(self, **names: Any) -> Any:
         """Return the value of the example, a Python expression."""
         used = {node.id for node in ast.walk(ast.parse(self.example.text, mode="eval")) if isinstance(node, ast.Name)}
         files = {form: damage.good(form) for form in used & FORMATS.keys()}
-        return eval(self.example.text, {**NAMES, **files, "verify": self.verify})
+        return eval(self.example.text, {**NAMES, **files, "verify": self.verify, **names})
 
     def data(self) -> bytes:
         """Return the bytes of an example that is a text; a block of Python makes them."""
@@ -178,11 +196,142 @@ def acceptance_file(case: Case) -> Iterable[Finding]:
         return exc.findings
 
 
-def skill_file(case: Case) -> Iterable[Finding]:
-    """The example is a SKILL.md in a folder named `notes`."""
-    data = case.data()
-    text = read_text(data, "SKILL.md")
-    return check_skill(f"\ufeff{text}" if data.startswith(b"\xef\xbb\xbf") else text, "SKILL.md", "notes")
+def tool_result(case: Case) -> Iterable[Finding]:
+    """The example is merged into a true result about note.json; `claim` makes that file older than the call."""
+    for name in ("note.json", "note.txt"):
+        (case.folder / name).write_text('{"a": 1}')
+
+    def claim(patch: Any, age: float = 0) -> Iterable[Finding]:
+        true = {"success": True, "path": "note.json", "format": "json", "exists": True, "size_bytes": 8, "note": "done"}
+        since = (case.folder / "note.json").stat().st_mtime + age
+        return verify_result(merged(true, patch), root=str(case.folder), format="json", since=since).findings
+
+    if case.example.language == "python":
+        found: Iterable[Finding] = case.python(claim=claim)
+        return found
+    return claim(json.loads(case.example.text))
+
+
+def run_record(case: Case) -> Iterable[Finding]:
+    """The example is the record of a run in a folder with note.json."""
+    (case.folder / "note.json").write_text('{"a": 1}')
+    record = case.folder / f"run.{case.example.language or 'json'}"
+    record.write_text(case.example.text)
+    promised = [Contract("write_note", "json")] if case.code.startswith("contract-") else []
+    walk = case.code == "run-unclaimed"
+    return verify_run(str(record), said=True, contracts=promised, walk=walk).findings
+
+
+# --------------------------------------------------------------------------- trees
+
+
+class Link(str):
+    """The target of a symbolic link, in place of the text of a file."""
+
+    __slots__ = ()
+
+
+Files = dict[str, str | bytes | None]  # None: there is no such file
+
+
+def lay_out(folder: Path, files: Files) -> Path:
+    """Write files below a folder, and return it."""
+    for name, content in files.items():
+        path = folder / name
+        if not path.parent.is_dir():
+            path.parent.mkdir(parents=True)
+        match content:
+            case None:
+                pass
+            case Link():
+                path.symlink_to(content)
+            case bytes():
+                path.write_bytes(content)
+            case _:
+                path.write_text(content, encoding="utf-8")
+    return folder
+
+
+def front(lines: str) -> str:
+    """Return the SKILL.md of the sound tree with other lines of front matter."""
+    text = trees.SKILL
+    for line in lines.splitlines():
+        key = line.partition(":")[0]
+        text = re.sub(rf"^{key}:.*", lambda _, line=line: line, text, flags=re.MULTILINE)  # type: ignore[misc]
+    return text
+
+
+def edited_file(name: str, pattern: str, text: str) -> Files:
+    """Return a file of the sound tree with every match replaced."""
+    changed = re.sub(pattern, text, trees.FILES[name], flags=re.DOTALL | re.MULTILINE)
+    assert changed != trees.FILES[name], f"{pattern} is not in {name}"
+    return {name: changed}
+
+
+def plugin(**keys: Any) -> Files:
+    """Return a manifest.json in place of harness_config.yaml."""
+    manifest = {"package_type": "plugin", "id": "audit_note", **keys}
+    return {"harness_config.yaml": None, "manifest.json": json.dumps(manifest)}
+
+
+TREE_NAMES = {
+    "drop": lambda name: {name: None},
+    "edit": edited_file,
+    "front": front,
+    "link": Link,
+    "plugin": plugin,
+    "put": lambda name, content: {name: content},
+    "skill": trees.SKILL,
+}
+
+
+def tree_of_python(case: Case) -> Iterable[Finding]:
+    """The example makes the files in which a tree differs from the sound one."""
+    return _tree(case, case.python(**TREE_NAMES))
+
+
+def skill_of_tree(case: Case) -> Iterable[Finding]:
+    """The example is a line of front matter, or a SKILL.md; a block of Python makes files, as for trees."""
+    text = case.example.text
+    if case.example.language == "python":
+        files = case.python(**TREE_NAMES)
+    else:
+        files = {"skills/notes/SKILL.md": text if case.example.language else front(text)}
+    return _tree(case, files)
+
+
+def _tree(case: Case, files: Files) -> Iterable[Finding]:
+    tree = lay_out(case.folder / trees.NAME, {**trees.FILES, **files})
+    return [*verify_extension(str(tree)).findings, *check_skill_files(str(tree / "skills/notes"))]
+
+
+TEMPLATE: Files = {
+    "copier.yml": "_subdirectory: template\n_envops: {undefined: jinja2.StrictUndefined}\n",
+    "template/harness_config.yaml.jinja": "schema_version: harness_config.v0.1\nname: {{ name }}\n",
+    "examples/smallest.plan.yaml": "- {gap_id: g1, extension_name: note_guide, components: [skill]}\n",
+}
+RENDERED = ("template-does-not-render", "template-lint", "template-not-deterministic")
+
+
+def template(case: Case) -> Iterable[Finding]:
+    """The example is a file of a sound template; in copier.yml it is merged, and Python makes several files."""
+    name, text = case.example.file, case.example.text
+    if case.example.language == "python":
+        files = case.python()
+    elif name == "copier.yml":
+        files = {name: yaml.safe_dump(merged(yaml.safe_load(str(TEMPLATE[name])), yaml.safe_load(text)))}
+    else:
+        files = {name: f"{text}\n"}
+    folder = lay_out(case.folder / "notes", {**TEMPLATE, **files})
+    if case.code == "template-not-shipped":
+        subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    found = templates.find_template(str(folder))
+    if case.code not in RENDERED:  # rendering takes a second
+        return templates._check_files(found)
+    with ExitStack() as stack:
+        if case.code != "template-not-deterministic":  # and once more in another process takes another
+            stack.enter_context(mock.patch.object(templates, "_check_same", return_value=()))
+        return templates._check_example(found, found.examples[0], host=False).findings
 
 
 FRAMES: dict[str, Frame] = {
@@ -192,6 +341,11 @@ FRAMES: dict[str, Frame] = {
     "Texts": file_of_text,
     "Documents": acceptance_file,
     "JSON": file_of_text,
+    "Tool results": tool_result,
+    "Runs": run_record,
+    "Extension trees": tree_of_python,
+    "Skills": skill_of_tree,
+    "Templates": template,
     "Images": file_of_python,
     **code_frames_plans.FRAMES,
 }

@@ -440,6 +440,7 @@ CASES += [
     ("zip", "a member changed", lambda data: data.replace(bytes(range(100, 140)), bytes(40)), {"zip-member-crc"}),
     ("zip", "a member that climbs", added("../../evil.txt"), {"zip-member-path"}),
     ("zip", "a bomb", bomb, {"zip-bomb"}),
+    ("zip", "a name twice", lambda _: pack({"a.txt": b"1", "b.txt": b"2"}).replace(b"b.txt", b"a.txt"), {"zip-member-duplicate"}),
 ]  # fmt: skip
 
 # What only the deep tier sees.

@@ -18,19 +18,18 @@ SECTIONS = {code: section for chapter in CHAPTERS for code, section in chapter.s
 
 # Chapters whose examples are still to be written; nothing is ever added here.
 UNWRITTEN = {
-    "Tool results",
-    "Runs",
-    "Templates",
-    "Extension trees",
-    "Skills",
     "In the host",
 }
 
 # Codes that cannot come alone: what else the bad example yields.
 BESIDE: dict[str, set[str]] = {"runtime-plan-mapping": {"runtime-fixture"}}
 
+# Copier leaves a folder open when it fails.
+_COPIER = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+UNCLEAN = {"template-does-not-render": [_COPIER]}
+
 CASES = [
-    pytest.param(chapter, section, example, id=f"{section.code}: {example.kind}")
+    pytest.param(chapter, section, example, id=f"{section.code}: {example.kind}", marks=UNCLEAN.get(section.code, []))
     for chapter in CHAPTERS
     if chapter.title not in UNWRITTEN
     for section in chapter.sections.values()

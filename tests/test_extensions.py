@@ -11,7 +11,7 @@ from support import Plans, design
 from trees import BROKEN, FILES, Broken, edited, write_tree
 
 from extforge_verifiers import Verdict, verify_extension
-from extforge_verifiers.subjects import is_extension
+from extforge_verifiers.subjects import find_subjects, is_extension
 
 
 def codes(root: Path) -> list[str]:
@@ -89,6 +89,9 @@ def test_a_link_that_leads_out_is_found_and_not_followed(tmp_path: Path) -> None
     (tmp_path / "outside.py").write_text("x = (")
     (root / "tools/link.py").symlink_to(tmp_path / "outside.py")
     assert codes(root) == ["extension-path-escapes"]
+    (root / "skills/notes/data").symlink_to(tmp_path)
+    (root / "skills/notes/same").symlink_to(root / "tools")
+    assert codes(root) == ["extension-path-escapes"] * 2
 
 
 def test_hostile_source_is_a_finding_and_not_a_crash(tmp_path: Path) -> None:
@@ -141,3 +144,31 @@ def test_what_a_module_imports_of_its_extension_must_be_there(
     found = verify_extension(str(write_tree(tmp_path, files))).findings
     assert [finding.code for finding in found] == codes_found
     assert [(finding.where.line, finding.failure_id) for finding in found] == [(1, "module_import_failed")] * len(found)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("tools/pipe.py", ["extension-unreadable"]),
+        ("skills/notes/SKILL.md", ["extension-unreadable"]),
+        ("manifest.json", ["extension-manifest-shadowed", "extension-manifest-missing"]),
+        ("requirements.txt", []),
+        ("notes.md", []),
+    ],
+)
+def test_a_pipe_in_a_tree_is_not_waited_for(tmp_path: Path, name: str, expected: list[str]) -> None:
+    root = write_tree(tmp_path)
+    (root / name).unlink(missing_ok=True)
+    os.mkfifo(root / name)
+    assert codes(root) == expected
+    os.mkfifo(tmp_path / "result.json")
+    assert "artifact" in {subject.kind for subject in find_subjects(str(tmp_path)).subjects}
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(len(FILES), []), (len(FILES) - 1, ["extension-too-large"])])
+def test_no_extension_has_that_many_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, expected: list[str]
+) -> None:
+    monkeypatch.setattr("extforge_verifiers.extensions.FILE_LIMIT", limit)
+    assert [code for code in codes(write_tree(tmp_path)) if code == "extension-too-large"] == expected

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from damage import CASES, DEEP_CASES, Damage, good, utf8_damaged
+from damage import CASES, DEEP_CASES, Damage, good, pack, parts, utf8_damaged
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -147,6 +147,14 @@ def test_a_requirement_that_is_none_is_refused(text: str) -> None:
 def test_required_keys_are_looked_up_in_json(tmp_path: Path, key: str, missing: bool) -> None:
     report = verify_artifact(write(tmp_path, "json", good("json")), keys=[key])
     assert [f.code for f in report.findings] == (["json-key-missing"] if missing else [])
+
+
+def test_names_that_differ_in_capitals_are_two_in_an_archive_and_one_in_a_document(tmp_path: Path) -> None:
+    both = {"README": b"1", "readme": b"2"}
+    report = verify_artifact(write(tmp_path, "zip", pack(both)))
+    assert [(f.code, f.severity) for f in report.findings] == [("zip-member-duplicate", "warning")]
+    report = verify_artifact(write(tmp_path, "docx", pack({**parts(good("docx")), **both})))
+    assert [(f.code, f.severity) for f in report.findings] == [("zip-member-duplicate", "error")]
 
 
 def test_required_keys_of_another_format_are_unproven(tmp_path: Path) -> None:

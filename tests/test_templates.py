@@ -66,6 +66,18 @@ def test_a_mistake_of_an_author_is_named(mine: Path, damage: Callable[[Path], No
     assert code in found, found
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Copier leaves a folder open
+def test_a_template_that_is_a_repository_is_checked_as_it_lies_there(mine: Path) -> None:
+    git = ["git", "-C", str(mine), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "unused"], ["tag", "v1"]):
+        subprocess.run([*git, *arguments], check=True)
+    append(ADAPTER, "{{ nobody }}\n")(mine)
+    append("copier.yml", "unused: {type: str, default: x}\n")(mine)  # a word of the commit, which is no use of it
+    found = [finding for report in check_template(find_template(str(mine))) for finding in report.findings]
+    assert {finding.code for finding in found} == {"template-does-not-render", "template-question-unused"}
+    assert all("nobody" in f.message for f in found if f.code == "template-does-not-render"), found
+
+
 def test_a_file_that_git_ignores_is_named(mine: Path) -> None:
     subprocess.run(["git", "init", "-q", str(mine)], check=True)
     (mine / ".gitignore").write_text("*.json.jinja\n")

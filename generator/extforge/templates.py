@@ -58,6 +58,12 @@ class Template:
         return self.folder / str(self.config.get("_subdirectory", "."))
 
     @property
+    def files(self) -> list[Path]:
+        """Its own files: not those of a repository that it is the root of, nor what Python leaves behind."""
+        found = (path for path in sorted(self.folder.rglob("*")) if path.is_file())
+        return [path for path in found if not {".git", "__pycache__"} & set(path.relative_to(self.folder).parts)]
+
+    @property
     def examples(self) -> list[Path]:
         """The plans that it should render."""
         return sorted(p for p in (self.folder / "examples").glob("*") if p.suffix in (".yaml", ".yml", ".json"))
@@ -159,7 +165,7 @@ def _check_files(template: Template) -> Iterator[Finding]:
     if not template.examples and template.name not in _OWN_COMMAND:
         words = "there is no plan in examples/, so nothing shows that it renders"
         yield Finding("template-example-missing", words, Severity.WARNING, Where(str(template.folder)))
-    texts = {path: path.read_bytes() for path in sorted(template.folder.rglob("*")) if path.is_file()}
+    texts = {path: path.read_bytes() for path in template.files}
     yield from _check_syntax(template, texts)
     yield from _check_questions(template, texts)
     yield from _check_names([path.relative_to(template.folder).as_posix() for path in texts], template.folder)
@@ -217,9 +223,7 @@ def _check_names(names: list[str], folder: Path) -> Iterator[Finding]:
 def _check_shipped(template: Template) -> Iterator[Finding]:
     """Whatever .gitignore covers is left out of the wheel without a word."""
     git = shutil.which("git")
-    paths = [
-        str(path) for path in sorted(template.folder.rglob("*")) if path.is_file() and "__pycache__" not in path.parts
-    ]
+    paths = [str(path) for path in template.files]
     if git is None or not paths:
         return
     done = subprocess.run(  # noqa: S603 -- fixed arguments, our own files

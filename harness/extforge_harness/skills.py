@@ -77,6 +77,8 @@ def _skills_below(folder: Path) -> list[Path]:
 def _skills_of(tree: Path) -> list[Path]:
     """Return the skills of an extension; a skill folder outside it is not looked into."""
     for name in ("manifest.json", "harness_config.yaml"):  # in the host's order
+        if not (tree / name).is_file():
+            continue  # a pipe might never answer
         try:
             manifest = read_document((tree / name).read_bytes(), name).value
         except OSError:

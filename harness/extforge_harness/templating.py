@@ -120,6 +120,7 @@ def _make_run() -> Callable[..., Any]:
             # Its copier.yml is read, and git asked what kind of folder it is, once.
             if not read:
                 read.append(Worker.template.func(self))
+                vars(read[0])["vcs"] = None  # the folder as it is: of a repository Copier would clone its newest tag
             return read[0]
 
         def _sync_git_index_executable_bit(self, dst_relpath: Any, src_mode: int) -> None:

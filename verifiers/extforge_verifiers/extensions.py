@@ -9,12 +9,13 @@ Sources: openJiuwen 0.1.19 extension_loader.py, and 26 broken trees run against 
 from __future__ import annotations
 
 import ast
+import errno
 import os
 import posixpath
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from extforge_verifiers.documents import Document, read_document, read_text
 from extforge_verifiers.errors import DocumentError
@@ -87,6 +88,7 @@ class Tree:
 
     root: str
     name: str
+    real_root: str  # without symbolic links
     document: Document | None = None
     sources: dict[str, Source] = field(
         default_factory=dict
@@ -111,6 +113,13 @@ class Tree:
         """Return a path of the tree as it is on disk."""
         return os.path.join(self.root, *path.split("/"))
 
+    def open(self, path: str) -> BinaryIO:
+        """Open a file of the tree; raise OSError also for a pipe or a device, which might never answer."""
+        full = self.full(path)
+        if os.path.exists(full) and not os.path.isfile(full):
+            raise OSError(errno.EINVAL, "not a regular file", full)
+        return open(full, "rb")
+
     def report(
         self,
         code: str,
@@ -132,33 +141,36 @@ class Tree:
 def open_tree(path: str) -> Tree:
     """Read a tree: its file list, its manifest and the syntax of its modules."""
     root = os.path.abspath(path)
-    tree = Tree(root, os.path.basename(root))
+    tree = Tree(root, os.path.basename(root), os.path.realpath(root))
+    linked_folders: list[str] = []
     for folder, folders, names in os.walk(root):
         folders[:] = sorted(f for f in folders if f not in _SKIPPED_FOLDERS)
         below = os.path.relpath(folder, root).replace(os.sep, "/")
-        tree.files += [
-            name if below == "." else f"{below}/{name}" for name in sorted(names)
+        prefix = "" if below == "." else f"{below}/"
+        linked_folders += [
+            prefix + f for f in folders if os.path.islink(os.path.join(folder, f))
         ]
+        tree.files += [prefix + name for name in sorted(names)]
         if len(tree.files) > FILE_LIMIT:
             tree.report("extension-too-large", f"more than {FILE_LIMIT:,} files")
             break
-    for name in tree.files:
+    for name in (*linked_folders, *tree.files):
         if _escapes(tree, name):
-            tree.report(
-                "extension-path-escapes",
-                f"{name} is a link that leads out of the tree",
-                name,
-            )
-        elif name.endswith(".py"):
+            words = f"{name} is a link that leads out of the tree"
+            tree.report("extension-path-escapes", words, name)
+    for name in tree.files:
+        if name.endswith(".py") and not _escapes(tree, name):
             _read_module(tree, name)
     _read_manifest(tree)
     return tree
 
 
 def _escapes(tree: Tree, name: str) -> bool:
-    real_root = os.path.realpath(tree.root)
-    real = os.path.realpath(tree.full(name))
-    return not real.startswith(os.path.join(real_root, ""))
+    full = tree.full(name)
+    if not os.path.islink(full):
+        return False  # the walk follows no links, so its folders are none
+    real = os.path.realpath(full)
+    return not real.startswith(os.path.join(tree.real_root, ""))
 
 
 def _read_module(tree: Tree, name: str) -> None:
@@ -166,7 +178,7 @@ def _read_module(tree: Tree, name: str) -> None:
         name.removesuffix(".py").replace("/", ".").removesuffix("__init__").rstrip(".")
     )
     try:
-        with open(tree.full(name), "rb") as stream:
+        with tree.open(name) as stream:
             tree.sources[name] = parse_source(stream.read(), tree.full(name), module)
     except SourceError as exc:
         tree.report(
@@ -194,7 +206,7 @@ def _read_manifest(tree: Tree) -> None:
             "extension-manifest-shadowed", words, JSON_MANIFEST, fix="keep one of them"
         )
     try:
-        with open(tree.full(name), "rb") as stream:
+        with tree.open(name) as stream:
             tree.document = read_document(stream.read(), tree.full(name))
     except DocumentError as exc:
         tree.findings += [_as(finding, "manifest_invalid") for finding in exc.findings]
@@ -498,7 +510,7 @@ def _check_skill_file(tree: Tree, name: str) -> None:
     full = tree.full(name)
     folder = posixpath.basename(posixpath.dirname(name)) or tree.name
     try:
-        with open(full, "rb") as stream:
+        with tree.open(name) as stream:
             data = stream.read()
         bom = data.startswith(b"\xef\xbb\xbf")
         text = read_text(data, full)
@@ -734,10 +746,8 @@ def _declared(tree: Tree) -> set[str]:
     names |= {name.split("/")[0].removesuffix(".py") for name in tree.files}
     if "requirements.txt" in tree.files:
         try:
-            with open(
-                tree.full("requirements.txt"), encoding="utf-8", errors="replace"
-            ) as stream:
-                lines = stream.read(1 << 20).splitlines()
+            with tree.open("requirements.txt") as stream:
+                lines = stream.read(1 << 20).decode("utf-8", "replace").splitlines()
         except OSError:
             return names
         for line in lines:
@@ -774,8 +784,8 @@ def _check_secrets(tree: Tree, name: str) -> None:
     if _escapes(tree, name):
         return
     try:
-        with open(tree.full(name), encoding="utf-8", errors="replace") as stream:
-            text = stream.read(1 << 20)
+        with tree.open(name) as stream:
+            text = stream.read(1 << 20).decode("utf-8", "replace")
     except OSError:
         return
     if secret := find_secret(text):

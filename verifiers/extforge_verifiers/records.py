@@ -72,8 +72,8 @@ class Record:
 def recognise_record(path: str) -> str | None:
     """Return "result" for one tool's result, "run" for the record of a run, None for anything else."""
     suffix = os.path.splitext(path)[1].lower()
-    if suffix not in (".json", ".jsonl", ".ndjson"):
-        return None
+    if suffix not in (".json", ".jsonl", ".ndjson") or not os.path.isfile(path):
+        return None  # a pipe might never answer
     try:
         with open(path, "rb") as stream:
             if suffix == ".json":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from extforge_verifiers.archive import check_members, open_archive
@@ -24,9 +26,21 @@ def check_archive(artifact: Artifact) -> Iterator[Finding]:
     if archive is None:
         return
     artifact.facts["members"] = len(archive.infos)
-    hygiene = [f for f in archive.check_hygiene() if f.code not in _HARMLESS]
+    names = Counter(info.filename.replace("\\", "/") for info in archive.infos)
+    hygiene = [
+        _milder(finding, names)
+        for finding in archive.check_hygiene()
+        if finding.code not in _HARMLESS
+    ]
     yield from hygiene
     if not archive.infos:
         yield warning("zip-empty", "there is nothing in it")
     if not any(f.severity is Severity.ERROR for f in hygiene):
         yield from check_members(archive)
+
+
+def _milder(finding: Finding, names: Counter[str]) -> Finding:
+    """Where only capitals differ, an archive is sound on systems that tell them apart: a warning."""
+    if finding.code != "zip-member-duplicate" or names[finding.where.member or ""] > 1:
+        return finding
+    return replace(finding, severity=Severity.WARNING, failure_id=None)
