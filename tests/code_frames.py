@@ -69,6 +69,11 @@ class Case:
         return FORMS.get(name, name)
 
     @property
+    def calls(self) -> bool:
+        """Whether the example is a Python expression, where others of its chapter are YAML: it calls a function."""
+        return self.example.language == "python" or re.match(r"[a-z]+\(", self.example.text) is not None
+
+    @property
     def deep(self) -> bool:
         return "Deep tier" in self.section.meaning
 

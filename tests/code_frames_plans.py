@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from unittest import mock
 
+import code_frames_host
 import code_frames_runtimes
 from click.testing import CliRunner
 from packs import execute, write_skill
-from support import merged, package_facts
+from support import components_of, merged, package_facts
 
 from extforge.check import check_plan
 from extforge.commands.workflows import check as check_command
@@ -52,13 +53,12 @@ if TYPE_CHECKING:
 
     from extforge_harness.chat import Chat
 
-DESIGN = {"gap_id": "g1", "extension_name": "sales_deck", "components": ["tool"]}
-PARTS = {"tools": "tool", "rails": "rail", "skills": "skill"}
+DESIGN = {"extension_name": "sales_deck"}
 
 
 def value_of(case: Case) -> Any:
     """Return the value of an example: a Python expression, or YAML."""
-    return evaluated(case) if case.example.language == "python" else read_document(case.data(), "example.yaml").value
+    return evaluated(case) if case.calls else read_document(case.data(), "example.yaml").value
 
 
 def evaluated(case: Case, **names: Any) -> Any:
@@ -94,13 +94,15 @@ def gaps_file(case: Case) -> Iterable[Finding]:
     path.write_text(text, encoding="utf-8")
     try:
         gaps = read_gaps(str(path))
+        if not case.code.startswith("design-"):
+            return gaps.findings
         found = design_gaps(gaps)
         if answer is not None:
             chat = cast("Chat", Answering(answer))
             found = asyncio.run(draft_plan(chat, gaps, found, rounds=1))
     except (DocumentError, PlanError) as exc:
         return exc.findings
-    return [*gaps.findings, *(found.findings if case.code.startswith("design-") else [])]
+    return [*gaps.findings, *found.findings]
 
 
 # --------------------------------------------------------------------------- plans
@@ -123,9 +125,7 @@ def designs(case: Case) -> Iterable[Finding]:
 
 
 def _design(patch: dict[str, Any], number: int) -> dict[str, Any]:
-    named = [part for key, part in PARTS.items() if key in patch]
-    components = named or (["rail"] if patch.get("kind") == "constraint" else ["tool"])
-    whole: dict[str, Any] = merged({**DESIGN, "gap_id": f"g{number}", "components": components}, patch)
+    whole: dict[str, Any] = merged({**DESIGN, "gap_id": f"g{number}", "components": components_of(patch)}, patch)
     return whole
 
 
@@ -154,7 +154,7 @@ def agent(case: Case) -> Iterable[Finding]:
     (folder / "agents/team/notes.txt").write_text("mine", encoding="utf-8")
     (folder / "agents/helper.yaml").write_text("name: helper\n", encoding="utf-8")
     try:
-        if case.example.language != "python":
+        if not case.calls:
             value = value_of(case)
         elif isinstance(value := evaluated(case, build=partial(_build, folder), load=partial(_load, folder)), Path):
             return check_own(str(value))
@@ -223,7 +223,7 @@ def workflow(case: Case) -> Iterable[Finding]:
     """The example is put into a minimal skill, which is checked and run; or it says what else is done."""
     names = {name: partial(act, case.folder / "sales") for name, act in (("run", _run), ("start", _start))}
     try:
-        if case.example.language != "python":
+        if not case.calls:
             return list(_run(case.folder / "sales", value_of(case)))
         known = {"pack": partial(_pack, case.folder / "pack"), "ALLOW_ALL": ALLOW_ALL, "Verdict": Verdict}
         return list(evaluated(case, **names, **known))
@@ -282,6 +282,7 @@ FRAMES: dict[str, Frame] = {
     "Agents": agent,
     "Workflows": workflow,
     **code_frames_runtimes.FRAMES,
+    **code_frames_host.FRAMES,
 }
 
 MAKERS: dict[str, Frame] = {
@@ -291,4 +292,6 @@ MAKERS: dict[str, Frame] = {
     "agent-host-refused: bad": read_by_host,
     "agent-host-refused: good": read_by_host,
     **code_frames_runtimes.MAKERS,
+    **code_frames_host.MAKERS,
+    **dict.fromkeys(code_frames_host.WORDS, code_frames_host.hosted),
 }

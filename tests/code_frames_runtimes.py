@@ -44,7 +44,7 @@ KINDS = ("rail", "tool", "skill", "mcp", "persona", "subagent")
 def runtime(case: Case) -> Iterable[Finding]:
     """The example changes the package of a new runtime, lists manifests, or says what a proof sees."""
     try:
-        if case.example.language == "python":
+        if case.calls:
             return _gate(case)
         value = read_document(case.data(), "example.yaml").value
         if isinstance(value, list) or "name" in value:

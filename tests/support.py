@@ -65,6 +65,13 @@ def package_facts(package: str, runtimes: Iterable[str]) -> dict[str, Any]:
     return {"openjiuwen": "0", "spec": spec, "providers": {name: {"card": name} for name in runtimes}}
 
 
+def components_of(patch: dict[str, Any]) -> list[str]:
+    """Return the components that a part of a design spells out; else those of a minimal one."""
+    parts = {"tools": "tool", "rails": "rail", "skills": "skill"}
+    found = [part for key, part in parts.items() if key in patch]
+    return found or (["rail"] if patch.get("kind") == "constraint" else ["tool"])
+
+
 class Plans:
     """Writes plans to a folder and reads them back."""
 
