@@ -20,9 +20,11 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import code_frames_plans
 import damage
 import trees
 import yaml
+from support import merged
 
 from extforge import templates
 from extforge.explaining import Example, Section
@@ -67,6 +69,11 @@ class Case:
         return FORMS.get(name, name)
 
     @property
+    def calls(self) -> bool:
+        """Whether the example is a Python expression, where others of its chapter are YAML: it calls a function."""
+        return self.example.language == "python" or re.match(r"[a-z]+\(", self.example.text) is not None
+
+    @property
     def deep(self) -> bool:
         return "Deep tier" in self.section.meaning
 
@@ -93,15 +100,6 @@ class Case:
 
 
 Frame = Callable[[Case], Iterable[Finding]]
-
-
-def merged(document: Any, patch: Any) -> Any:
-    """Return a document with a JSON Merge Patch (RFC 7396) put into it: null takes a key out, a list replaces a list."""
-    if not isinstance(patch, dict):
-        return patch
-    base = document if isinstance(document, dict) else {}
-    changed = {key: merged(base.get(key), value) for key, value in patch.items() if value is not None}
-    return {key: value for key, value in {**base, **changed}.items() if patch.get(key, "") is not None}
 
 
 # --------------------------------------------------------------------------- files
@@ -354,11 +352,12 @@ FRAMES: dict[str, Frame] = {
     "Skills": skill_of_tree,
     "Templates": template,
     "Images": file_of_python,
+    **code_frames_plans.FRAMES,
 }
 
 # Where no few lines can show it, the section says in words how it comes about, and one of these brings it about:
 # "code: bad" or "code: good".
-MAKERS: dict[str, Frame] = {"check-crashed: bad": crashed_check}
+MAKERS: dict[str, Frame] = {"check-crashed: bad": crashed_check, **code_frames_plans.MAKERS}
 
 
 def findings_of(chapter: str, case: Case) -> list[Finding]:

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,35 @@ def example(name: str) -> list[Design]:
 def design(name: str = "quarterly_sales_deck", **fields: Any) -> Design:
     """Return a design with only what the host needs, and `fields`."""
     return {"gap_id": f"gap_{name}", "extension_name": name, "components": ["tool"], **fields}
+
+
+def merged(document: Any, patch: Any) -> Any:
+    """Return a document with a JSON Merge Patch (RFC 7396) put into it: null takes a key out, a list replaces a list."""
+    if not isinstance(patch, dict):
+        return patch
+    base = document if isinstance(document, dict) else {}
+    changed = {key: merged(base.get(key), value) for key, value in patch.items() if value is not None}
+    return {key: value for key, value in {**base, **changed}.items() if patch.get(key, "") is not None}
+
+
+def package_facts(package: str, runtimes: Iterable[str]) -> dict[str, Any]:
+    """Return what the host says of an agent package (without skills) that it reads rightly."""
+    manifest = json.loads((Path(package) / "manifest.json").read_text())
+    persona = (Path(package) / "persona/identity.md").read_text()
+    spec = {
+        "agent_card": {"name": manifest["name"], "description": manifest["description"]},
+        "prompt_sections": [{"content": {"en": persona, "cn": persona}}],
+        "skills": [],
+        "metadata": manifest["metadata"],
+    }
+    return {"openjiuwen": "0", "spec": spec, "providers": {name: {"card": name} for name in runtimes}}
+
+
+def components_of(patch: dict[str, Any]) -> list[str]:
+    """Return the components that a part of a design spells out; else those of a minimal one."""
+    parts = {"tools": "tool", "rails": "rail", "skills": "skill"}
+    found = [part for key, part in parts.items() if key in patch]
+    return found or (["rail"] if patch.get("kind") == "constraint" else ["tool"])
 
 
 class Plans:

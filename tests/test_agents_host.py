@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from chat_server import ChatServer, Reply
-from support import ROOT, run_cli
+from support import ROOT, package_facts, run_cli
 
 from extforge_harness.agents import AgentDefinition, build_package, load_agent, parse_agent
 from extforge_harness.agents.running import Options, run_agent
@@ -206,15 +206,7 @@ def host_says(monkeypatch: pytest.MonkeyPatch, change: Any) -> None:
     """Stand in for the host: it reads the package rightly, but for what `change` does to its answer."""
 
     def load_package(package: str, runtimes: Any, **_: Any) -> dict[str, Any]:
-        manifest = json.loads((Path(package) / "manifest.json").read_text())
-        persona = (Path(package) / "persona/identity.md").read_text()
-        spec = {
-            "agent_card": {"name": manifest["name"], "description": manifest["description"]},
-            "prompt_sections": [{"content": {"en": persona, "cn": persona}}],
-            "skills": [],
-            "metadata": manifest["metadata"],
-        }
-        facts = {"openjiuwen": "0", "spec": spec, "providers": {name: {"card": name} for name in runtimes}}
+        facts = package_facts(package, runtimes)
         change(facts)
         return facts
 

@@ -147,7 +147,7 @@ COMPOSED = {
     *(f"plan-{what}-duplicate" for what in ("tool", "rail-class", "skill")),
     *(f"plan-{field}-{what}" for field in ("depends-on", "applies-to") for what in ("self", "duplicate", "unknown")),
     "plan-depends-on-capability",
-    *(f"host-{what}" for what in ("module-import-failed", "class-init-failed", "entry-point-not-allowed", "harness-load-failed", "tool-not-registered", "rail-not-registered")),
+    *(f"host-{what}" for what in ("module-import-failed", "class-init-failed", "entry-point-not-allowed", "harness-load-failed")),
     *(f"extension-not-a-{what}" for what in ("tool", "rail")),
 }  # fmt: skip
 

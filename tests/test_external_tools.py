@@ -787,6 +787,8 @@ def problems(plans: Plans, does: dict[str, Any], params: dict[str, Any] | None =
         pytest.param({"command": {"argv": ["bash", "-c", "ls"]}}, "plan-command-shell", id="a shell"),
         pytest.param({"command": {"argv": ["/usr/bin/env", "ls"]}}, "plan-command-shell", id="a program that runs others"),
         pytest.param({"command": {"argv": ["python3", "-c", "{code}"]}}, "plan-command-shell", id="code from the model"),
+        pytest.param({"command": {"argv": ["python3", "-c{code}"]}}, "plan-command-shell", id="code joined to its option"),
+        pytest.param({"command": {"argv": ["node", "--eval={code}"]}}, "plan-command-shell", id="code after an equals sign"),
         pytest.param({"command": {"argv": ["ls"], "exit_codes": []}}, "plan-command-exit-codes", id="no exit code"),
         pytest.param({"query": {"database": "postgresql://db/x", "sql": "SELECT 1"}}, "plan-query-database", id="PostgreSQL"),
         pytest.param({"query": {"database": ":memory:", "sql": "SELECT 1"}}, "plan-query-database", id="no file"),

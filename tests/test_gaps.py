@@ -131,6 +131,14 @@ def test_what_is_no_gap_analysis_is_said_to_be_none(tmp_path: Path, name: str, t
     assert caught.value.findings[0].code == code
 
 
+def test_a_key_that_is_not_used_does_not_stand_for_a_gap(tmp_path: Path) -> None:
+    with pytest.raises(DocumentError) as caught:
+        read(tmp_path, '{"gaps": [], "x": 1}', "g.json")
+    assert [finding.code for finding in caught.value.findings] == ["gap-unknown-key", "gap-none"]
+    gaps = read(tmp_path, '{"gaps": [], "x": 1, "raw_analysis": "| a | f | c | d | 1 | 1 | e | |"}', "g.json")
+    assert [placed.gap.feature for placed in gaps.found] == ["f"]
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(DocumentError, match="No such file"):
         read_gaps(str(tmp_path / "none.json"))

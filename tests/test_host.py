@@ -14,6 +14,7 @@ from trees import ACCEPTANCE, BROKEN, FILES, NAME, Broken, edited, numbered, wri
 from extforge.check import load_plan
 from extforge.generate import generate
 from extforge_harness.errors import HostFailed, HostMissing
+from extforge_harness.host.judge import _load_failures
 from extforge_harness.host.run import HostRun, verify_in_host
 from extforge_verifiers import Verdict
 from extforge_verifiers.hostnames import HOOKS, HOST_RAILS, HOST_TOOLS
@@ -258,6 +259,18 @@ def test_the_original_tree_is_never_touched(tmp_path: Path) -> None:
     before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
     verify_in_host([str(tree)])
     assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("message", "failure"),
+    [
+        ("harness.tool.entry_point provider requires params.entry_point", "entry_point_not_allowed"),
+        ("Unknown tool type 'core.x'. Registered types: ['core.web_search', 'entry_point']", "harness_load_failed"),
+    ],
+)
+def test_the_host_is_not_taken_at_a_word_of_a_list(message: str, failure: str) -> None:
+    error = {"type": "ValueError", "message": message, "trace": f"Traceback ... ValueError: {message}"}
+    assert _load_failures(error)[0] == failure
 
 
 # --------------------------------------------------------------------------- command line and names

@@ -13,12 +13,22 @@ from http.server import HTTPServer, SimpleHTTPRequestHandler
 from pathlib import Path
 
 import pytest
+from onboarded import describe, smoke, write_contract, write_fixtures
 from support import run_cli
 
 from extforge.errors import TargetError
 from extforge.onboarding import provider_text, scaffold_runtime
 from extforge_harness.runtimes.descriptors import load_registry, read_provider
-from extforge_harness.runtimes.onboarding import FIXTURES, SCENARIOS, STEPS, TESTS, check_smoke, check_tests, run_gate
+from extforge_harness.runtimes.onboarding import (
+    FIXTURES,
+    SCENARIOS,
+    STEPS,
+    TESTS,
+    check_smoke,
+    check_tests,
+    check_visibility,
+    run_gate,
+)
 from extforge_verifiers.errors import DocumentError
 
 
@@ -31,53 +41,6 @@ def scaffold(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def package(scaffold: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(scaffold, tmp_path / "hermes_runtime"))
-
-
-def write_fixtures(package: Path) -> None:
-    """Record a protocol: requests with tools, events, a permission model, and no media."""
-    call = {"type": "tool.call", "toolName": "shell", "arguments": {"command": "ls"}}
-    values = {
-        "requests/minimal.json": {"model": "h-1", "input": "Hello"},
-        "requests/with_tools.json": {"model": "h-1", "input": "List", "tools": [{"toolName": "shell"}]},
-        "requests/resume.json": {"session": "s-1", "input": "Go on"},
-        "events/text.jsonl": {"type": "text", "text": "Hello. ```python\nprint()\n```"},
-        "events/tool_call.jsonl": call,
-        "events/tool_result.jsonl": {"type": "tool.result", "toolName": "shell", "output": "report.pptx"},
-        "events/error.jsonl": {"type": "error", "message": "overloaded"},
-        "tools.json": {"name_keys": ["toolName"], "tools": [{"name": "shell", "mutation": "mutating_external"}]},
-        "permission.json": {"type": "permission", "id": "p-1", "toolName": "shell"},
-        "media.json": {"not_applicable": "the product shows no media"},
-    }
-    for name, value in values.items():
-        (package / "fixtures" / name).write_text(json.dumps(value) + "\n", encoding="utf-8")
-    rows = "\n".join(f"| {name} | https://hermes.example/docs/protocol | 2026-11-01 | external |" for name in FIXTURES)
-    (package / "fixtures/SOURCES.md").write_text(f"| file | source | date | fact |\n|---|---|---|---|\n{rows}\n")
-
-
-def describe(package: Path, tool: str = "{status: deferred, reason: tools come over MCP here, fact: verified}") -> None:
-    path = package / "runtime.yaml"
-    head = path.read_text(encoding="utf-8").partition("mounts:")[0]
-    mounts = (
-        "mounts:\n"
-        "  skill: {status: live, via: skill_directory, fact: verified, fixture: requests/minimal.json}\n"
-        "  mcp: {status: live, via: mcp_servers, fact: verified, fixture: requests/with_tools.json}\n"
-        f"  tool: {tool}\n"
-        "  rail: {status: unsupported, reason: Hermes has no hooks, fact: verified}\n"
-    )
-    path.write_text(head.replace("approval: false", "approval: true") + mounts, encoding="utf-8")
-
-
-def smoke(package: Path, **changes: dict[str, str]) -> None:
-    (package / "evidence").mkdir(exist_ok=True)
-    entries = []
-    for scenario in SCENARIOS:
-        evidence = package / "evidence" / f"{scenario}.log"
-        evidence.write_text(f"{scenario}: seen\n")
-        entry = {"id": scenario, "status": "pass", "evidence": f"evidence/{scenario}.log"}
-        if scenario in ("S2", "S7", "S8"):
-            entry = {"id": scenario, "status": "deferred", "reason": "Hermes has no such thing"}
-        entries.append(changes.get(scenario, entry))
-    (package / "smoke.yaml").write_text(json.dumps({"scenarios": entries}))
 
 
 def install(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,20 +259,7 @@ def test_a_contract_that_does_not_hold_fails(
 ) -> None:
     write_fixtures(package)
     describe(package)
-    (package / "parsing.py").write_text(
-        "import json\n\nfrom extforge_harness.runtimes.contracts import Malformed, Parsed\n\n\n"
-        "def parse(value, contract):\n"
-        "    try:\n        return Parsed(contract.id, json.loads(value))\n"
-        "    except ValueError as exc:\n        return Malformed(contract.id, str(exc))\n\n\n"
-        "def accept(value, contract):\n    return Parsed(contract.id, {})\n\n\n"
-        "def refuse(value, contract):\n    return Malformed(contract.id, 'no')\n\n\n"
-        "def hide(value):\n    return ''\n"
-    )
-    good = {
-        "id": "widget", "display_name": "Widget", "source": "fence", "descriptor": "show-widget",
-        "parser": "hermes_runtime.parsing:parse", "renderer": "extforge_harness.runtimes.contracts:show", "example": '{"rows": 1}',
-    }  # fmt: skip
-    (package / "contracts.yaml").write_text(json.dumps([{**good, **contract}]))
+    write_contract(package, **contract)
     step, codes = stopped(package)
     assert not [name for name in sys.modules if name.startswith("hermes_runtime")]
     assert step == "artifacts"
@@ -381,6 +331,14 @@ def test_smoke_scenarios_count_only_with_evidence_or_an_honest_reason(package: P
     later = (package / "evidence/S1.log").stat().st_mtime + 60
     os.utime(package / "adapter.py", (later, later))
     assert all("older than the adapter" in f.message for f in check_smoke(package))
+
+
+def test_what_is_escaped_on_the_page_and_in_the_table_is_still_shown(package: Path) -> None:
+    describe(package, tool='{status: deferred, reason: "not <yet>\\tseen", fact: verified}')
+    path = package / "runtime.yaml"
+    path.write_text(path.read_text().replace("name: hermes", "name: Hermes & Co", 1))
+    assert "Hermes & Co" in path.read_text()
+    assert {finding.code for finding in check_visibility(package)} == {"runtime-unregistered"}
 
 
 def test_a_scaffold_is_all_or_nothing(tmp_path: Path) -> None:

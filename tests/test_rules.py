@@ -169,6 +169,19 @@ def test_a_circle_is_shown_in_order(plans: Plans) -> None:
     assert "a_guard -> b_guard -> c_guard -> a_guard" in found[0].message
 
 
+def test_two_tools_in_one_module_are_refused_where_they_stand(plans: Plans) -> None:
+    # The first tool has the extension's name for a module, whatever it is called itself.
+    (found,) = plans.check(deck(tools=[{"name": "write_deck"}, {"name": "quarterly_sales_deck"}])).errors
+    assert (found.code, found.where.json_path) == ("plan-path-collision", "$[0].tools[1]")
+    assert "by write_deck and by quarterly_sales_deck" in found.message
+
+
+def test_a_tool_that_only_reads_needs_no_artifact_contract(plans: Plans) -> None:
+    tool = {"name": "read_pdf", "does": "custom"}
+    assert plans.codes(deck(tools=[{**tool, "mutation": "mutating_local"}])) == ["plan-artifact-without-contract"]
+    assert plans.codes(deck(tools=[{**tool, "mutation": "safe_read"}])) == []
+
+
 def test_findings_point_at_line_and_column(tmp_path: Path) -> None:
     path = tmp_path / "p.yaml"
     path.write_text(

@@ -475,11 +475,14 @@ def _check_modules(blueprint: Blueprint) -> Iterator[Finding]:
     owners = {
         f"{folder}.{blueprint.name}_{name}": "a shared part" for name in SHARED_MODULES for folder in ("tools", "rails")
     }
-    parts: list[Tool | Rail] = [*blueprint.tools, *blueprint.rails]
-    for part in parts:
-        for module in (part.module, part.work):
-            owner = owners.setdefault(module.casefold(), part.class_name)
-            if owner != part.class_name:
-                words = f"the module {module} is needed twice: by {owner} and by {part.class_name}"
-                fix = "choose another module path"
-                yield problem(blueprint.entry, "plan-path-collision", words, "harness_config_patch", fix=fix)
+    tools = [(("tools", index), tool, tool.name) for index, tool in enumerate(blueprint.tools)]
+    rails = [(("rails", index), rail, rail.class_name) for index, rail in enumerate(blueprint.rails)]
+    parts: list[tuple[tuple[str | int, ...], Tool | Rail, str]] = [*tools, *rails]
+    for place, part, called in parts:
+        taken = next((module for module in (part.module, part.work) if module.casefold() in owners), None)
+        if taken:
+            words = f"the module {taken} is needed twice: by {owners[taken.casefold()]} and by {called}"
+            at = ("harness_config_patch",) if blueprint.design.harness_config_patch else place
+            fix = "choose another name or module path"
+            yield problem(blueprint.entry, "plan-path-collision", words, *at, fix=fix)
+        owners.update(dict.fromkeys((part.module.casefold(), part.work.casefold()), called))

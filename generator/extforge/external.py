@@ -214,8 +214,9 @@ def _check_command(entry: Entry, spec: CommandSpec, here: _At) -> Iterator[Findi
         words = f"{name} runs what it is given as a program; that is a shell"
         yield problem(entry, "plan-command-shell", words, *at, 0, fix="name the program itself")
     for index, item in enumerate(spec.argv[1:], 1):
-        if places(item) and spec.argv[index - 1] in _CODE_OPTIONS:
-            words = f"the input would be run as code after {spec.argv[index - 1]}"
+        options = _CODE_OPTIONS & {spec.argv[index - 1], item.partition("{")[0].removesuffix("=")}  # and --eval={code}
+        if places(item) and options:
+            words = f"the input would be run as code after {min(options)}"
             yield problem(entry, "plan-command-shell", words, *at, index, fix="pass it as an argument of a script")
     for index, variable in enumerate(spec.environment):
         yield from _check_variable(entry, variable, (*here, "environment", index))

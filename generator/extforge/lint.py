@@ -101,7 +101,7 @@ def _check_tools(blueprint: Blueprint, words: list[str], promised: tuple[str, st
     formats = {tool.format for tool in blueprint.tools if tool.format}
     for index, tool in enumerate(blueprint.tools):
         named = find_word(words_of(tool.name, tool.description), FORMAT_WORDS)
-        if tool.does == "custom" and named:
+        if tool.does == "custom" and named and tool.mutation != "safe_read":
             message = f"{tool.name!r} seems to write a {named[0]} file, and has no artifact contract"
             fix = f"does: {{artifact: {{format: {named[0]}}}}}"
             yield problem(entry, "plan-artifact-without-contract", message, "tools", index, fix=fix, warn=True)

@@ -111,13 +111,13 @@ def read_gaps(source: str) -> Gaps:
     if len(rows) > MOST_GAPS:
         words = f"{len(rows):,} gaps; the first {MOST_GAPS:,} were read"
         gaps.findings.append(Finding("gap-too-many", words, where=Where(label), fix="split the file"))
-    if not rows:
+    if all(gap is None and problems[0].code == "gap-unknown-key" for _, gap, problems in rows):
         words = "there is no gap in it"
         columns = " | ".join(COLUMNS)
         fix = (
             f"expected {{gaps: [...]}}, a list of gaps, or a Markdown table with gap_description and more of {columns}"
         )
-        raise DocumentError(label, [Finding("gap-none", words, where=Where(label), fix=fix)])
+        raise DocumentError(label, [*gaps.findings, Finding("gap-none", words, where=Where(label), fix=fix)])
     return gaps
 
 
@@ -181,12 +181,13 @@ def _document_rows(document: Document) -> list[Row]:
         known = (*GapAnalysis.model_fields, "$schema")
         unknown = [key for key in value if key not in known]
         rows: list[Row] = [_bound(document, ("gaps", index)) for index in range(len(value["gaps"]))]
+        if not rows and isinstance(raw := value.get("raw_analysis"), str):
+            rows = list(_table_rows(raw, document.source))
         for key in unknown:
             where = document.where((key,), key=True)
             words = f"unknown key {key!r:.80} beside `gaps`; it is not used"
             rows.append((where, None, [Finding("gap-unknown-key", words, Severity.WARNING, where)]))
-        raw = value.get("raw_analysis")
-        return rows or (list(_table_rows(raw, document.source)) if isinstance(raw, str) else [])
+        return rows
     if isinstance(value, list):
         return [_bound(document, (index,)) for index in range(len(value))]
     if isinstance(value, dict) and _looks_like_gaps(value):

@@ -183,16 +183,13 @@ class _Judge:
                 self.find(f"host-{failure_id.replace('_', '-')}", words, failure_id)
             return
         tree = open_tree(str(self.trial.copy))
-        added, refs = self.alone["added"], self.alone["refs"]
+        added = self.alone["added"]
         self.trial.tools = added["abilities"]
-        for kind, failure_id in (("tools", "tool_not_registered"), ("rails", "rail_not_registered")):
-            declared = _declared(tree.manifest, kind)
-            found = added["abilities"] if kind == "tools" else added["rails"]
-            if len(found) < len(declared):
-                words = f"the manifest declares {len(declared)} {kind}, the host registered {len(found)}: {', '.join(found) or 'none'}"
-                self.find(f"host-{failure_id.replace('_', '-')}", words, failure_id)
-        if _declared(tree.manifest, "skills") and not any("skill" in ref for ref in refs):
-            self.find("host-skill-not-loaded", "the manifest declares skills, the host bound none", "skill_not_loaded")
+        declared = _declared(tree.manifest, "rails")
+        if len(added["rails"]) < len(declared):
+            words = f"the manifest declares {len(declared)} rails, the host registered {len(added['rails'])}"
+            names = ", ".join(added["rails"]) or "none"
+            self.find("host-rail-not-registered", f"{words}: {names}", "rail_not_registered")
         for card in self.alone.get("cards", []):
             schema = card["input_params"]
             if not isinstance(schema, dict) or schema.get("type") != "object":
@@ -431,6 +428,6 @@ def _load_failures(error: dict[str, Any]) -> list[str]:
         return ["module_import_failed", "harness_load_failed"]
     if re.search(r"abstract class|missing \d+ required|__init__\(\)|unexpected keyword", text):
         return ["class_init_failed", "harness_load_failed"]
-    if "entry_point" in text:
+    if "entry_point" in text.partition("Registered types")[0]:  # which lists it beside an unknown type
         return ["entry_point_not_allowed", "harness_load_failed"]
     return ["harness_load_failed"]

@@ -17,6 +17,7 @@ import sys
 import tempfile
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from html import escape
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -36,6 +37,7 @@ from extforge_verifiers.documents import parse_json, read_document
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.findings import Finding, Where
 from extforge_verifiers.formats import format_for
+from extforge_verifiers.reports.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -576,9 +578,9 @@ def check_visibility(root: Path) -> Iterator[Finding]:
             yield _finding(
                 "runtime-cell", f"{capability.id} works in the matrix, and {capability.kind} is not live", path
             )
-        if not works and (cell.line not in shown or cell.tool_names):
+        if not works and (printable(cell.line) not in shown or cell.tool_names):
             yield _finding("runtime-cell", f"{capability.id} does not show why it does not work", path)
-    if f">{runtime.name}<" not in page:
+    if f">{escape(printable(runtime.name))}<" not in page:
         yield _finding("runtime-cell", "the page does not show the runtime", path)
     registered = [e for e in entry_points(group=ENTRY_POINTS) if e.name == runtime.id]
     if not registered:

@@ -27,7 +27,7 @@ from extforge_harness.runtimes.catalog import (
 from extforge_harness.runtimes.contracts import check_round_trip, load_contracts
 from extforge_harness.runtimes.descriptors import Registry, built_in, read_runtime
 
-__all__ = ["SAMPLE", "broken_rules", "sample_catalog"]
+__all__ = ["SAMPLE", "broken_rules", "find_problems", "sample_catalog"]
 
 # One of each kind, with and without an MCP server of its own.
 SAMPLE = (
@@ -101,22 +101,27 @@ def broken_rules(catalog: Catalog, runtime_id: str) -> list[str]:
     return found
 
 
+def find_problems(what: str, folder: str | Path) -> list[tuple[str, str]]:
+    """Return what does not hold about the adapter, or the artifact contracts, in `folder`: (finding code, words)."""
+    path = Path(folder)
+    try:
+        if what == "contracts":
+            contracts = load_contracts(str(path / "contracts.yaml"))
+            return [(f.code, f.message) for contract in contracts for f in check_round_trip(contract)]
+        runtime = read_runtime(path / "runtime.yaml").id
+        return [("runtime-adapter", words) for words in broken_rules(sample_catalog(path), runtime)]
+    except Exception as exc:  # noqa: BLE001 -- whatever the package does wrong is an answer
+        code = "runtime-contract-import" if what == "contracts" else "runtime-adapter"
+        return [(code, f"{type(exc).__name__}: {exc}")]
+
+
 def main(what: str, folder: str) -> None:
-    """Write what does not hold about the adapter, or about the artifact contracts, in `folder`."""
+    """Write the problems as JSON; whatever the package itself prints goes to stderr."""
     path = Path(folder).resolve()
     sys.path.insert(0, str(path.parent))
     out = os.dup(1)
     os.dup2(2, 1)
-    try:
-        if what == "contracts":
-            contracts = load_contracts(str(path / "contracts.yaml"))
-            problems = [(f.code, f.message) for contract in contracts for f in check_round_trip(contract)]
-        else:
-            runtime = read_runtime(path / "runtime.yaml").id
-            problems = [("runtime-adapter", words) for words in broken_rules(sample_catalog(path), runtime)]
-    except Exception as exc:  # noqa: BLE001 -- whatever the package does wrong is an answer
-        code = "runtime-contract-import" if what == "contracts" else "runtime-adapter"
-        problems = [(code, f"{type(exc).__name__}: {exc}")]
+    problems = find_problems(what, path)
     with os.fdopen(out, "w", encoding="utf-8") as stream:
         json.dump(problems, stream)
 
