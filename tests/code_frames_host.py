@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,27 +51,21 @@ Files = dict[str, str]
 
 def hosted(case: Case) -> Iterable[Finding]:
     """The example is a design, or changes the hand-written tree; what is tried on it stands beside."""
-    return start(case.folder.parent)[case.example.kind].result()[_text(case.code, case.example)]
+    return _run(case.folder.parent, case.example.kind)[_text(case.code, case.example)]
 
 
 @cache
-def start(folder: Path) -> dict[str, Future[dict[str, list[Finding]]]]:
-    """Start both runs, and return what each will find about its examples, by their texts."""
+def _run(folder: Path, kind: str) -> dict[str, list[Finding]]:
+    """Run all examples of a kind in one process of the host; return what it finds about each, by their texts."""
     sections = next(c for c in read_chapters() if c.title == CHAPTER).sections.values()
-    texts = {kind: {_text(s.code, e) for s in sections for e in s.examples if e.kind == kind} for kind in KINDS}
-    pool = ThreadPoolExecutor(len(KINDS))
-    found = {kind: pool.submit(_run, _write(folder / f"host-{kind}", sorted(texts[kind]))) for kind in KINDS}
-    pool.shutdown(wait=False)
-    return found
+    texts = {_text(section.code, e) for section in sections for e in section.examples if e.kind == kind}
+    trees_of = _write(folder / f"host-{kind}", sorted(texts))
+    reports = {report.path: report.findings for report in verify_in_host(list(trees_of.values())).reports}
+    return {text: list(reports[path]) for text, path in trees_of.items()}
 
 
 def _text(code: str, example: Example) -> str:
     return example.text or f"{code}: {example.kind}"
-
-
-def _run(trees_of: dict[str, str]) -> dict[str, list[Finding]]:
-    reports = {report.path: report.findings for report in verify_in_host(list(trees_of.values())).reports}
-    return {text: list(reports[path]) for text, path in trees_of.items()}
 
 
 def _write(folder: Path, texts: list[str]) -> dict[str, str]:

@@ -12,7 +12,6 @@ from code_frames import FRAMES, MAKERS, Case, findings_of
 from support import run_cli
 
 from extforge.explaining import Chapter, Example, Section, read_chapters
-from extforge_harness.host.run import host_available
 from extforge_verifiers import Severity
 
 CHAPTERS = read_chapters()
@@ -39,13 +38,6 @@ CASES = [
     for section in chapter.sections.values()
     for example in section.examples
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def host_runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Start the host at once, when it is asked for, and let it run while the other examples do."""
-    if host_available() and any(item.get_closest_marker("host") for item in request.session.items):
-        code_frames_host.start(tmp_path_factory.getbasetemp())
 
 
 @pytest.mark.parametrize(("chapter", "section", "example"), CASES)
