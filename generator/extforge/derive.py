@@ -32,6 +32,7 @@ from extforge.plan import (
 )
 from extforge.rules import MODULE_PREFIX
 from extforge_harness.acceptance import EXTERNAL
+from extforge_verifiers.frontmatter import SKILL_PROFILES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -130,11 +131,12 @@ class Rail:
 class Skill:
     """One skill, with nothing left open.  `source` names a community skill to copy instead."""
 
-    name: str
+    name: str  # and its folder's
     description: str
     trigger: str
     spec: SkillSpec
     source: str = ""
+    in_plan: str = ""  # what the plan calls it
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,7 @@ class Blueprint:
     name: str
     root: str  # of the tree, relative to the target
     description: str
+    skill_profile: str = SKILL_PROFILES[0]
     tools: list[Tool] = field(default_factory=list)
     rails: list[Rail] = field(default_factory=list)
     skills: list[Skill] = field(default_factory=list)
@@ -176,11 +179,11 @@ class Blueprint:
         self.choices.append(Choice(subject, value, reason))
 
 
-def derive(entry: Entry, design: ExtensionDesign) -> Blueprint:
+def derive(entry: Entry, design: ExtensionDesign, skill_profile: str = SKILL_PROFILES[0]) -> Blueprint:
     """Return the blueprint of a design that passed `rules.check_design`."""
     name = design.extension_name
     root = (design.file_plan.root or f"openjiuwen/extensions/harness/{name}").rstrip("/")
-    blueprint = Blueprint(entry, design, name, root, design.description.strip() or _sentence(name))
+    blueprint = Blueprint(entry, design, name, root, design.description.strip() or _sentence(name), skill_profile)
     blueprint.mcp = design.mcp
     if "skill" in design.components:
         blueprint.skills = _derive_skills(blueprint)
@@ -192,6 +195,8 @@ def derive(entry: Entry, design: ExtensionDesign) -> Blueprint:
         blueprint.planned += [p.removeprefix(root + "/") for p in ([value] if isinstance(value, str) else value)]
     for skill in blueprint.skills:
         blueprint.planned += [f"skills/{skill.name}/{path}" for path in skill.spec.assets]
+        old, new = f"skills/{skill.in_plan}/", f"skills/{skill.name}/"
+        blueprint.planned = [new + p.removeprefix(old) if p.startswith(old) else p for p in blueprint.planned]
     return blueprint
 
 
@@ -437,6 +442,9 @@ def _derive_rails(blueprint: Blueprint) -> list[Rail]:
     for index, (module, cls, spec) in enumerate(_places(blueprint, "rail", blueprint.design.rails)):
         does, options = _rail_does(blueprint, index, spec)
         plain = options.model_dump(mode="json", exclude_none=True)
+        if does == "prompt" and "skill" in plain:
+            names = {skill.in_plan: skill.name for skill in blueprint.skills}
+            plain["skill"] = names.get(plain["skill"], plain["skill"])
         rails.append(Rail(cls, module, _work_module(module, "rail"), does, plain))
     return rails
 
@@ -466,7 +474,7 @@ def _rail_does(blueprint: Blueprint, index: int, spec: RailSpec) -> tuple[str, B
         text = blueprint.design.description.strip() or _sentence(blueprint.name)
         return does, ReminderSpec(text=text)
     if does == "prompt":
-        skill = blueprint.skills[0].name if blueprint.skills else None
+        skill = blueprint.skills[0].in_plan if blueprint.skills else None
         return does, PromptSpec(skill=skill, text=None if skill else blueprint.description)
     return does, _EMPTY_RAILS[does]()
 
@@ -500,20 +508,21 @@ def _derive_skills(blueprint: Blueprint) -> list[Skill]:
     design = blueprint.design
     source = (design.skill_source or "").removeprefix("community:")
     if source:
-        return [Skill(source, "", "", SkillSpec(), source)]
+        return [Skill(source, "", "", SkillSpec(), source, source)]
     skills = []
     for index, spec in enumerate(design.skills or [SkillSpec()]):
-        name = spec.name
-        if name is None:
-            name = blueprint.name if index == 0 else f"{blueprint.name}_{index + 1}"
+        in_plan = spec.name or (blueprint.name if index == 0 else f"{blueprint.name}_{index + 1}")
+        # agentskills knows no underscores (specification, `name` field).
+        name = in_plan.replace("_", "-") if blueprint.skill_profile == "agentskills" else in_plan
+        if spec.name is None:
             blueprint.choose(f"skills[{index}].name", name, "the extension's name")
         goal = design.description.strip() or _sentence(blueprint.name).lower()
         description = spec.description or ""
         if not description.strip():
-            description = _skill_description(goal, name)
+            description = _skill_description(goal, in_plan)
             blueprint.choose(f"skills[{index}].description", description, "from the extension's goal")
         trigger = spec.trigger or f"The user asks for {_sentence(blueprint.name).lower()}."
-        skills.append(Skill(name, description, trigger, spec))
+        skills.append(Skill(name, description, trigger, spec, in_plan=in_plan))
     return skills
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from extforge.check import CheckedPlan, Installed
+from extforge.check import CheckedPlan, Installed, with_skill_profiles
 from extforge.combine import combine
 from extforge.errors import TargetError, TemplateError
 from extforge.reading import STDIN_LABEL
@@ -20,7 +20,7 @@ from extforge.staging import staging
 from extforge.target.changes import NO_NAME, Changes, Scope, classify
 from extforge.target.diff import render_diff
 from extforge.target.journal import apply_changes, exclusive, is_interrupted, recover
-from extforge.target.lock import Extension, read_lock
+from extforge.target.lock import Extension, Lock, read_lock
 from extforge_harness.skills import read_skill_files
 from extforge_harness.workflows.errors import SkillInvalid
 from extforge_harness.workflows.pack import load_skill
@@ -28,6 +28,7 @@ from extforge_verifiers.documents import read_document
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.extensions import verify_extension
 from extforge_verifiers.findings import Finding, Severity
+from extforge_verifiers.frontmatter import SKILL_PROFILES
 from extforge_verifiers.subjects import is_extension
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ class Options:
         mcp: give every extension with tools an MCP server, whatever the plan says.
         merge: make one extension of all designs, named after the plan's package.
         session: put the trees below `runtime_extensions/<session>/`, where the auto-harness of a session loads from.
+        skill_profile: whom SKILL.md is written for, one of `SKILL_PROFILES`; default: as before, else openJiuwen.
         repo: also make a repository round the trees; once made, it is kept up to date.
     """
 
@@ -112,6 +114,7 @@ class Options:
     mcp: bool = False
     merge: bool = False
     session: str | None = None
+    skill_profile: str | None = None
 
 
 def generate(plan: CheckedPlan, into: str, options: Options | None = None) -> Generated:
@@ -123,6 +126,7 @@ def generate(plan: CheckedPlan, into: str, options: Options | None = None) -> Ge
         options: how.
 
     Raises:
+        PlanError: when the plan's skills do not fit the profile.
         TargetError: when the target cannot take the files; nothing was changed.
         TemplateError: when the templates do not render, or render something the host would not load.
     """
@@ -156,6 +160,9 @@ def _render(
     plan: CheckedPlan, blueprints: list[Blueprint], target: Path, options: Options, staged: Staged
 ) -> Generated:
     """Render everything, look at it, and compare it with what is there."""
+    lock = read_lock(target)
+    name = _name_of(plan.label, options.session)
+    blueprints = _profiled(plan, blueprints, options, lock, name)
     render_plan(blueprints, staged, options.template)
     _stage_community(blueprints, plan.collection, staged)
     homes = {b.name: b.root for b in blueprints}
@@ -165,15 +172,13 @@ def _render(
         roots, homes = [root], {b.name: f"{root}/{b.name}" for b in blueprints}
     skills = [f"{homes[b.name]}/skills/{s.name}" for b in blueprints for s in b.skills if not s.source]
     check_rendered(roots, staged, list(existing_extensions(str(target))), skills)
-    lock = read_lock(target)
-    name = _name_of(plan.label, options.session)
     mine = {path for path, entry in lock.files.items() if name in entry.plans}
     if options.repo or (options.only is None and mine & set(REPOSITORY_FILES)):
         for path, data in repository_files(blueprints, roots, plan.package_name, plan.label).items():
             staged.write(path, data)
     scope = Scope(
         plan=name,
-        extensions={homes[b.name]: Extension(b.name, b.design.gap_id) for b in blueprints},
+        extensions={homes[b.name]: Extension(b.name, b.design.gap_id, (), b.skill_profile) for b in blueprints},
         whole_plan=options.only is None,
         force=frozenset(posixpath.normpath(path) for path in options.force),
         optional=frozenset(REPOSITORY_FILES),
@@ -192,6 +197,25 @@ def _name_of(label: str, session: str | None) -> str:
         return NO_NAME
     name = os.path.basename(os.path.realpath(label))
     return f"{name} in {session}" if session else name
+
+
+def _profiled(
+    plan: CheckedPlan, blueprints: list[Blueprint], options: Options, lock: Lock, name: str
+) -> list[Blueprint]:
+    """Return the blueprints with their skills written for whom the user says, or else for whom they were before."""
+    before = [found for found in lock.extensions.values() if name in found.plans]
+    profiles = {}
+    for blueprint in plan.blueprints:
+        mine = [found for found in before if found.name == blueprint.name]
+        mine = mine or [found for home, found in lock.extensions.items() if home == blueprint.root]
+        if not mine and name != NO_NAME:  # renamed, or new in a plan whose others are known
+            mine = [found for found in before if found.gap and found.gap == blueprint.design.gap_id] or before
+        known = {found.skill_profile for found in mine}
+        profiles[blueprint.name] = options.skill_profile or (known.pop() if len(known) == 1 else SKILL_PROFILES[0])
+    if set(profiles.values()) == {SKILL_PROFILES[0]}:
+        return blueprints
+    found = {blueprint.name: blueprint for blueprint in with_skill_profiles(plan, profiles)}
+    return [replace(found[b.name], root=b.root, mcp=b.mcp) for b in blueprints]
 
 
 def _placed(blueprints: list[Blueprint], session: str | None) -> list[Blueprint]:

@@ -19,6 +19,7 @@ from extforge.commands.printing import (
     print_findings,
     tell,
 )
+from extforge_verifiers.frontmatter import SKILL_PROFILES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,6 +63,12 @@ __all__ = ["generate"]
 @click.option("--session", metavar="ID", help="Put the trees below runtime_extensions/ID/ instead.")
 @click.option("--repo", is_flag=True, help="Also make a repository round them: packaging, README, .gitignore, CI.")
 @click.option("--mcp", is_flag=True, help="Give every extension with tools an MCP server: for Claude Code, Codex, ...")
+@click.option(
+    "--skill-profile",
+    type=click.Choice(SKILL_PROFILES),
+    help="Whom SKILL.md is written for: openJiuwen alone, or any reader of the agentskills specification.  "
+    "[default: as before, else openjiuwen]",
+)
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but problems.")
 @output_options
