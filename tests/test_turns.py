@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from support import ROOT, Plans, design
 
+from extforge_harness.host.probe import tool_call
+
 pytestmark = pytest.mark.host
 
 KEY = "key-ABCDEF0123456789"
@@ -89,13 +91,18 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, An
     rails = [design(name, components=["rail"], rails=[{"does": does}]) for name, does in RAILS.items()]
     schema = {"type": "object", "properties": {"kind": {"type": "string"}}}
     writer = design("note_writer", tools=[{"does": "custom", "input_params": schema}])
-    target = Plans(folder).generate(writer, *rails).target / "openjiuwen/extensions/harness"
+    keeper = design("note_keeper", tools=[{"name": "keep_note", "does": {"artifact": {"format": "json"}}}])
+    target = Plans(folder).generate(writer, keeper, *rails).target / "openjiuwen/extensions/harness"
     work = target / "note_writer/tools/note_writer.py"
     work.write_text(work.read_text() + LIES)
     scenes = [
         {"name": name, "trees": [str(target / tree) for tree in ("note_writer", *trees)], "messages": messages, "stream": s}
         for name, (trees, messages, s) in SCENES.items()
     ]  # fmt: skip
+    places = [f"{folder}/places/workspace/x.json", "x.json", "../x.json", "../inner/../../x.json"]
+    calls = [tool_call("keep_note", {"data": {"n": 1}, "output_path": path}, path) for path in places]
+    keeps = {"name": "places", "trees": [str(target / "note_keeper")], "messages": [*calls, call(says="done")]}
+    scenes.append({**keeps, "cwd": "inner"})
     (folder / "scenes.json").write_text(json.dumps(scenes))
     done = subprocess.run(
         [sys.executable, str(ROOT / "tests/scripted_turns.py"), "scenes.json", str(folder / "results.json")],
@@ -129,6 +136,19 @@ def turn(played: tuple[Path, dict[str, Any]]) -> Any:
             self.ran = path.read_text().split() if path.exists() else []
 
     return Turn
+
+
+# --------------------------------------------------------------------------- where files may go
+
+
+def test_a_tool_writes_where_the_agent_works_and_nowhere_else(played: tuple[Path, dict[str, Any]], turn: Any) -> None:
+    folder = played[0] / "places"
+    places = turn("places")
+    taken = [json.loads(text) for text in places.tool_messages if text.startswith("{")]
+    written = [str(folder / "workspace/x.json"), str(folder / "inner/x.json")]
+    assert [(result["success"], result["absolute_path"]) for result in taken] == [(True, path) for path in written]
+    assert all(f"lies outside {folder / 'inner'}" in text for text in places.tool_messages[2:])
+    assert sorted(str(path) for path in played[0].rglob("x.json")) == sorted(written)
 
 
 # --------------------------------------------------------------------------- artifact_gate

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from pathlib import PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
 from extforge.contents import SCHEMAS, report_schema
@@ -231,6 +232,13 @@ def relate(blueprints: list[Blueprint], installed: Mapping[str, Installed]) -> N
             for other in blueprints:
                 if suffix and (not watched or any(tool.name in watched for tool in other.tools)):
                     other.suffix = suffix
+    for blueprint in blueprints:
+        for tool in blueprint.tools:
+            if tool.does == "artifact":
+                # A guard that wants files in a folder elsewhere is a design that allows it.
+                wanted = [f for rule in guards[tool.name] for f in (rule.get("require") or {}).get("folder") or []]
+                outside = [f for f in wanted if f.startswith(("/", "~")) or PureWindowsPath(f).is_absolute()]
+                tool.options["folders"] = list(dict.fromkeys([*tool.options["folders"], *outside]))
 
 
 def _as_installed(blueprint: Blueprint) -> Installed:
