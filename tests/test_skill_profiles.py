@@ -17,7 +17,7 @@ from extforge.generate import Generated, Options, generate
 from extforge.serialise import front_matter
 from extforge_harness.host.probe import ScriptedModel, tool_call
 from extforge_verifiers import Verdict, verify_extension
-from extforge_verifiers.frontmatter import check_skill
+from extforge_verifiers.frontmatter import SKILL_PROFILES, check_skill
 
 HARNESS = "openjiuwen/extensions/harness"
 DECK = design("sales_deck", components=["tool", "rail", "skill"], rails=[{"does": {"prompt": {"skill": "sales_deck"}}}])
@@ -161,6 +161,12 @@ def test_the_choice_is_kept_until_another_is_made(project: Project) -> None:
     project.run(DECK, profile="openjiuwen")
     assert project.skills() == ["sales_deck"]
     assert project.run(DECK).changes.writes == []
+
+
+def test_the_command_knows_every_profile(tmp_path: Path) -> None:
+    done = run_cli("generate", "x", "--into", "out", "--skill-profile", "klingon", cwd=tmp_path)
+    assert done.returncode == 2
+    assert all(f"'{profile}'" in done.stderr for profile in SKILL_PROFILES)
 
 
 def test_one_extension_may_be_written_for_others(project: Project) -> None:

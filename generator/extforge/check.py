@@ -27,13 +27,13 @@ from extforge_verifiers.frontmatter import LONGEST_DESCRIPTION
 from extforge_verifiers.hostnames import HOST_RAILS, HOST_TOOLS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Container, Iterator, Mapping
 
     from extforge.community import Collection
     from extforge.derive import Rail, Tool
     from extforge.plan import ArtifactSpec, OutputGuardSpec, RailSpec, ToolSpec
 
-__all__ = ["CheckedPlan", "Installed", "check_plan", "check_source", "load_plan", "with_skill_profiles"]
+__all__ = ["CheckedPlan", "Installed", "check_plan", "check_source", "derive_again", "load_plan"]
 
 MAX_DESIGNS = 10
 STATEFUL = ("audit", "budget", "reminder")
@@ -136,18 +136,19 @@ def check_source(
     return plan
 
 
-def with_skill_profiles(plan: CheckedPlan, profiles: Mapping[str, str]) -> list[Blueprint]:
-    """Return the plan's blueprints, their skills written for other readers.
+def derive_again(plan: CheckedPlan, profiles: Mapping[str, str], gone: Container[str] = ()) -> list[Blueprint]:
+    """Return the plan's blueprints, derived once more for what is known of the target by now.
 
     Args:
         plan: a plan without errors.
         profiles: extension -> one of `SKILL_PROFILES`.
+        gone: extensions in the target that will not stay there.
 
     Raises:
-        PlanError: when a skill cannot be written so.
+        PlanError: when a skill cannot be written for its readers.
     """
     blueprints = [derive(b.entry, b.design, profiles[b.name]) for b in plan.blueprints]
-    relate(blueprints, plan.installed)
+    relate(blueprints, {name: found for name, found in plan.installed.items() if name not in gone})
     findings = list(_check_unique(blueprints))
     for blueprint in blueprints:
         for index, skill in enumerate(blueprint.skills):

@@ -90,6 +90,7 @@ class Installed:
     applies_to: list[str] = field(default_factory=list)
     guards: tuple[str, ...] = ()  # work modules, when all its rails are guards
     depends_on: list[str] = field(default_factory=list)
+    rules: list[tuple[list[str], dict[str, Any]]] = field(default_factory=list)  # of its guards: tools, options
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,19 +220,23 @@ def relate(blueprints: list[Blueprint], installed: Mapping[str, Installed]) -> N
         for name in names:  # grows while it is walked: a constraint may depend on another
             names += [other for other in constraints[name].depends_on if other in constraints and other not in names]
         blueprint.applying = [Guards(name, constraints[name].guards) for name in names if constraints[name].guards]
+    rules = [rule for name, found in installed.items() if name not in mine for rule in found.rules]
     for blueprint in blueprints:
         blueprint.guards = guards
+        watched = [tool for name in blueprint.design.applies_to for tool in known.get(name, [])]
         for rail in blueprint.rails:
-            if rail.does != "guard":
-                continue
-            watched = [tool for name in blueprint.design.applies_to for tool in known.get(name, [])]
-            rail.options["tools"] = watched
-            for name in watched or guards:
-                guards[name].append(rail.options)
-            suffix = (rail.options.get("require") or {}).get("stem_suffix") or ""
-            for other in blueprints:
-                if suffix and (not watched or any(tool.name in watched for tool in other.tools)):
-                    other.suffix = suffix
+            if rail.does in ("artifact_gate", "result_filter"):
+                rail.options["tools"] = rail.options.get("tools") or watched
+            if rail.does == "guard":
+                rail.options["tools"] = watched
+                rules.append((watched, rail.options))
+    for watched, options in rules:
+        for name in set(watched or guards) & set(guards):
+            guards[name].append(options)
+        suffix = (options.get("require") or {}).get("stem_suffix") or ""
+        for other in blueprints:
+            if suffix and (not watched or any(tool.name in watched for tool in other.tools)):
+                other.suffix = suffix
     for blueprint in blueprints:
         for tool in blueprint.tools:
             if tool.does == "artifact":

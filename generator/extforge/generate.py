@@ -7,11 +7,16 @@ import os
 import posixpath
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from extforge.check import CheckedPlan, Installed, with_skill_profiles
+from pydantic import ValidationError
+
+from extforge.check import CheckedPlan, Installed, derive_again
 from extforge.combine import combine
 from extforge.errors import TargetError, TemplateError
+from extforge.naming import is_module_path
+from extforge.patterns import unsafe_reason
+from extforge.plan import GuardSpec
 from extforge.reading import STDIN_LABEL
 from extforge.render import render_plan
 from extforge.repository import REPOSITORY_FILES, repository_files
@@ -81,8 +86,27 @@ def existing_extensions(target: str) -> dict[str, Installed]:
                 [str(other) for other in extension.get("applies_to") or []],
                 guards if len(guards) == len(rails) else (),
                 [str(other) for other in extension.get("depends_on") or []],
+                [rule for work in guards for rule in _guard_rules(tree, work)],
             )
     return found
+
+
+def _guard_rules(tree: str, work: str) -> Iterator[tuple[list[str], dict[str, Any]]]:
+    """Yield (tools, options) of a guard as it is in a tree; what could hang or mislead us is passed over."""
+    name = f"{work.replace('.', '/')}.json"
+    if not is_module_path(work):
+        return
+    for path in (os.path.join(tree, name), *sorted(glob.glob(os.path.join(glob.escape(tree), "*", name)))):
+        try:
+            with open(path, "rb") as stream:
+                value = read_document(stream.read(1 << 20), path).value
+            options, tools = GuardSpec.model_validate(value["options"]), value["tools"]
+        except (OSError, DocumentError, ValidationError, KeyError, TypeError):
+            continue
+        rules = [rule for rule in (options.require, options.forbid) if rule is not None]
+        patterns = [p for rule in rules for p in (rule.pattern, *(rule.argument or {}).values()) if p]
+        if isinstance(tools, list) and not any(unsafe_reason(pattern) for pattern in patterns):
+            yield [str(tool) for tool in tools], options.model_dump(mode="json", exclude_none=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +186,7 @@ def _render(
     """Render everything, look at it, and compare it with what is there."""
     lock = read_lock(target)
     name = _name_of(plan.label, options.session)
-    blueprints = _profiled(plan, blueprints, options, lock, name)
+    blueprints = _settled(plan, blueprints, options, lock, name)
     render_plan(blueprints, staged, options.template)
     _stage_community(blueprints, plan.collection, staged)
     homes = {b.name: b.root for b in blueprints}
@@ -199,10 +223,13 @@ def _name_of(label: str, session: str | None) -> str:
     return f"{name} in {session}" if session else name
 
 
-def _profiled(
+def _settled(
     plan: CheckedPlan, blueprints: list[Blueprint], options: Options, lock: Lock, name: str
 ) -> list[Blueprint]:
-    """Return the blueprints with their skills written for whom the user says, or else for whom they were before."""
+    """Return the blueprints as they fit the target: not under guards that go, and with skills for their readers.
+
+    Those are whom the user names, or else whom the skills were written for before.
+    """
     before = [found for found in lock.extensions.values() if name in found.plans]
     profiles = {}
     for blueprint in plan.blueprints:
@@ -212,9 +239,13 @@ def _profiled(
             mine = [found for found in before if found.gap and found.gap == blueprint.design.gap_id] or before
         known = {found.skill_profile for found in mine}
         profiles[blueprint.name] = options.skill_profile or (known.pop() if len(known) == 1 else SKILL_PROFILES[0])
-    if set(profiles.values()) == {SKILL_PROFILES[0]}:
+    now = {b.root: Extension(b.name, b.design.gap_id) for b in blueprints}
+    gone = {f.name for f in before if f.plans == (name,)} - set(profiles)
+    if not Scope(name, now, whole_plan=options.only is None).continues(lock):
+        gone = set()
+    if not gone and set(profiles.values()) == {SKILL_PROFILES[0]}:
         return blueprints
-    found = {blueprint.name: blueprint for blueprint in with_skill_profiles(plan, profiles)}
+    found = {blueprint.name: blueprint for blueprint in derive_again(plan, profiles, gone)}
     return [replace(found[b.name], root=b.root, mcp=b.mcp) for b in blueprints]
 
 

@@ -19,7 +19,6 @@ from extforge.commands.printing import (
     print_findings,
     tell,
 )
-from extforge_verifiers.frontmatter import SKILL_PROFILES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +64,7 @@ __all__ = ["generate"]
 @click.option("--mcp", is_flag=True, help="Give every extension with tools an MCP server: for Claude Code, Codex, ...")
 @click.option(
     "--skill-profile",
-    type=click.Choice(SKILL_PROFILES),
+    type=click.Choice(("openjiuwen", "agentskills")),
     help="Whom SKILL.md is written for: openJiuwen alone, or any reader of the agentskills specification.  "
     "[default: as before, else openjiuwen]",
 )
