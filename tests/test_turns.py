@@ -57,6 +57,7 @@ RAILS: dict[str, dict[str, Any]] = {
     "replace_guard": {"output_guard": {"patterns": [PATTERN], "on_match": "replace", "message": "Nothing to say."}},
     "redact_guard": {"output_guard": {"patterns": [PATTERN]}},
     "result_screen": {"result_filter": {"patterns": [PATTERN], "drop_keys": ["password"]}},
+    "kind_guard": {"guard": {"forbid": {"argument": {"kind": "leak"}}, "message": "Say no secrets."}},
     "short_screen": {"result_filter": {"max_characters": 200}},
     "other_screen": {"result_filter": {"patterns": [PATTERN], "tools": ["another_tool"]}},
     "warn_budget": {"budget": {"calls": 2, "warn_at": 0.5, "on_exceed": "warn"}},
@@ -75,6 +76,7 @@ SCENES: dict[str, tuple[list[str], list[dict[str, Any]], bool]] = {
     "innocent_stream": (["redact_guard"], [call(says="A good answer.")], True),
     "too_long": (["redact_guard"], [call(says="x" * 200_001)], False),
     "leak": (["result_screen"], [call("leak"), call("fail"), call(says="done")], False),
+    "refused": (["kind_guard", "result_screen"], [call("leak"), call(says="done")], False),
     "short": (["short_screen"], [call("long"), call("true"), call(says="done")], False),
     "other": (["other_screen"], [call("leak"), call(says="done")], False),
     "gate_and_screen": (["truth_gate", "result_screen"], [call("missing"), call(says="done")], False),
@@ -230,6 +232,12 @@ def test_results_and_errors_reach_the_model_without_what_is_to_be_kept_from_it(t
     assert leak.tool_messages[1] == "refused with [removed]"
     assert KEY not in leak.everything
     assert "open sesame" not in leak.everything
+
+
+def test_a_refusal_is_read_through_a_filter(turn: Any) -> None:
+    refused = turn("refused")
+    assert refused.ran == []
+    assert "must not match leak. Say no secrets." in refused.tool_messages[0]
 
 
 def test_a_long_result_is_shortened_and_a_short_one_is_not(turn: Any) -> None:
