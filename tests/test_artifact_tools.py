@@ -238,8 +238,10 @@ def test_other_folders_are_allowed_by_the_design_a_guard_the_host_or_the_environ
     monkeypatch.setenv("HOME", str(scratch / "home"))
     monkeypatch.setenv("OPENJIUWEN_EXTENSION_FOLDERS", f"{scratch / 'env'}{os.pathsep}")
 
+    module.produce.__globals__["WORKPLACES"].set((str(scratch / "given"),))  # as the adapter does
+
     def goes(path: str) -> bool:
-        return bool(module.run({"data": {"a": 1}, "output_path": path}, [str(scratch / "given")])["success"])
+        return bool(module.run({"data": {"a": 1}, "output_path": path})["success"])
 
     assert all(goes(f"{scratch}/{name}/x.json") for name in ("said", "guarded", "given", "env", "work"))
     assert goes("~/reports/x.json")
