@@ -16,6 +16,7 @@ from extforge.errors import PlanError
 from extforge.generate import Generated, Options, generate
 from extforge.serialise import front_matter
 from extforge_harness.host.probe import ScriptedModel, tool_call
+from extforge_harness.runtimes.trees import read_skill_facts
 from extforge_verifiers import Verdict, verify_extension
 from extforge_verifiers.frontmatter import SKILL_PROFILES, check_skill
 
@@ -99,6 +100,12 @@ def test_names_and_trigger_are_where_agentskills_has_them_and_all_that_names_the
     assert "name: sales-deck\n" in (tree / "skills/sales-deck/skill.yaml").read_text()
     assert "skill_profile: agentskills" in (tree / "harness_config.yaml").read_text()
     assert "skill: sales-deck\n" in (project.target / "acceptance/sales_deck.yaml").read_text()
+
+
+def test_the_catalog_reads_the_trigger_where_either_profile_has_it() -> None:
+    for line in ("trigger: When asked.", "metadata:\n  trigger: When asked."):
+        facts = read_skill_facts("deck", f"---\nname: deck\ndescription: D\n{line}\n---\nx\n", "", "deck/SKILL.md")
+        assert facts.when == "When asked."
 
 
 def test_a_workflow_that_the_plan_spells_out_follows_too(project: Project) -> None:
