@@ -406,6 +406,8 @@ async def turn(agent: Any, model: ScriptedModel, watch: Watch, spec: Facts, work
     finally:
         os.environ.clear()
         os.environ.update(usual)
+        for path in spec.get("files") or {}:
+            (folder / path).unlink(missing_ok=True)
     requests = model.requests[before[0] :]
     last = requests[-1] if requests else {}
     facts["requests"] = len(requests)
