@@ -61,7 +61,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def reference_problems(folder: Path) -> list[str]:
-    """Return what the specification's own validator says."""
+    """Return what the specification's own validator says; it comes last in a test, which is skipped where it is absent."""
     validator = pytest.importorskip("skills_ref.validator", reason="the reference validator: pip install skills-ref")
     return list(validator.validate(folder))
 
@@ -224,7 +224,6 @@ def test_edits_move_along_there_and_back(project: Project) -> None:
     old = f"{HARNESS}/cache_advice/skills/cache_advice"
     assert done.changes.rows[f"{old}/mine.txt"].reason.startswith("yours, and left where it is; the skill is now in")
     assert sorted(p.name for p in (project.target / old).iterdir()) == ["mine.txt"]
-    assert reference_problems(project.skill("cache-advice").parent) == []
     project.run(DECK, ADVICE, profile="openjiuwen")
     assert path.read_text() == original
 
@@ -345,10 +344,10 @@ TEXT = st.text(
 
 @given(TEXT.filter(str.strip), TEXT)
 def test_what_we_write_is_strict_yaml_whatever_the_text(description: str, trigger: str) -> None:
-    parser = pytest.importorskip("skills_ref.parser", reason="the reference validator: pip install skills-ref")
     fields = {"name": "sales-deck", "description": description, "metadata": {"trigger": trigger}}
     text = front_matter(fields) + "\nbody\n"
     assert "skill-agentskills" not in codes(text)
+    parser = pytest.importorskip("skills_ref.parser", reason="the reference validator: pip install skills-ref")
     assert parser.parse_frontmatter(text)[0] == fields
 
 
