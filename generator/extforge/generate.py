@@ -241,7 +241,7 @@ def _settled(
         profiles[blueprint.name] = options.skill_profile or (known.pop() if len(known) == 1 else SKILL_PROFILES[0])
     now = {b.root: Extension(b.name, b.design.gap_id) for b in blueprints}
     gone = {f.name for f in before if f.plans == (name,)} - set(profiles)
-    if not Scope(name, now, whole_plan=options.only is None).continues(lock):
+    if not Scope(plan=name, extensions=now, whole_plan=options.only is None).continues(lock):
         gone = set()
     if not gone and set(profiles.values()) == {SKILL_PROFILES[0]}:
         return blueprints
