@@ -139,6 +139,10 @@ def test_what_agentskills_cannot_say_is_refused_with_its_place(
         project.run(design("advice", components=["skill"], skills=skills), profile="agentskills")
     assert [f.code for f in caught.value.findings] == [code]
     assert caught.value.findings[0].where.line
+    done = run_cli("generate", str(project.plan), "--into", str(project.target), "--skill-profile", "agentskills")
+    assert done.returncode == 1
+    assert code in done.stderr
+    assert "nothing was generated" in done.stderr
     assert project.files() == before
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -23,6 +23,7 @@ from extforge.commands.printing import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from extforge.check import CheckedPlan
     from extforge.generate import Generated
     from extforge.target.changes import Changes
 
@@ -91,6 +92,7 @@ def generate(
     """
     from pathlib import Path
 
+    from extforge.errors import PlanError
     from extforge.generate import Options
     from extforge.generate import generate as run_generate
 
@@ -103,23 +105,32 @@ def generate(
     checked = read_plan(plan, into, max_designs, skills_from)
     as_json = as_json or form == "json"
     if checked.errors or (strict and checked.findings):
-        if as_json:
-            print_plan_json(checked, bad=True)
-        else:
-            print_findings(checked.findings, err=True)
-            tell(f"{checked.label}: nothing was generated")
-        sys.exit(plan_exit(checked, bad=True))
+        refuse(checked, as_json=as_json)
     if not quiet and not as_json:
         print_findings(checked.findings, err=True)
     how["dry_run"] = how["dry_run"] or check
     how["force"] = frozenset(how["force"])
-    result = run_generate(checked, into, Options(**how, template=Path(template) if template else None))
+    try:
+        result = run_generate(checked, into, Options(**how, template=Path(template) if template else None))
+    except PlanError as exc:  # good by itself, and not for these readers of its skills
+        checked.findings = list(exc.findings)
+        refuse(checked, as_json=as_json)
     if as_json:
         emit_json("generate", result_data(result))
     else:
         print_result(result, quiet=quiet)
     changed = bool(result.changes.writes)
     sys.exit(EXIT_BAD if result.changes.blocked or (check and changed) else EXIT_GOOD)
+
+
+def refuse(checked: CheckedPlan, *, as_json: bool) -> NoReturn:
+    """Say what is wrong with the plan, and end."""
+    if as_json:
+        print_plan_json(checked, bad=True)
+    else:
+        print_findings(checked.findings, err=True)
+        tell(f"{checked.label}: nothing was generated")
+    sys.exit(plan_exit(checked, bad=True))
 
 
 def result_data(result: Generated) -> dict[str, Any]:
