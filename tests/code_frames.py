@@ -302,7 +302,9 @@ def skill_of_tree(case: Case) -> Iterable[Finding]:
         files = case.python(**TREE_NAMES)
     else:
         files = {"skills/notes/SKILL.md": text if case.example.language else front(text)}
-    return _tree(case, files)
+    profile = "agentskills" if case.code == "skill-agentskills" else "openjiuwen"
+    manifest = f"{trees.MANIFEST}metadata: {{extension: {{skill_profile: {profile}}}}}\n"
+    return _tree(case, {"harness_config.yaml": manifest, **files})
 
 
 def _tree(case: Case, files: Files) -> Iterable[Finding]:

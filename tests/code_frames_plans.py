@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from packs import execute, write_skill
 from support import components_of, merged, package_facts
 
-from extforge.check import check_plan
+from extforge.check import check_plan, derive_again
 from extforge.commands.workflows import check as check_command
 from extforge.community import read_collection
 from extforge.design.designing import design_gaps
@@ -121,7 +121,13 @@ def designs(case: Case) -> Iterable[Finding]:
     patches = value if isinstance(value, list) else [value]
     path = case.folder / "plan.json"
     path.write_text(json.dumps([_design(patch, number) for number, patch in enumerate(patches, 1)]), encoding="utf-8")
-    return check_plan(str(path), collection=read_collection((brand_skill(case.folder / "skills"),))).findings
+    plan = check_plan(str(path), collection=read_collection((brand_skill(case.folder / "skills"),)))
+    if case.code == "plan-skill-description-long":
+        try:
+            derive_again(plan, {blueprint.name: "agentskills" for blueprint in plan.blueprints})
+        except PlanError as exc:
+            return exc.findings
+    return plan.findings
 
 
 def _design(patch: dict[str, Any], number: int) -> dict[str, Any]:

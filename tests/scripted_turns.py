@@ -1,6 +1,6 @@
 """Real agents with a model that speaks from a script: `python scripted_turns.py SCENES.json RESULTS.json`.
 
-A scene is {name, trees, messages, stream}: an agent of its own, one turn.  Its result has the answer, what was
+A scene is {name, trees, messages, stream, cwd}: an agent of its own, one turn.  Its result has the answer, what was
 streamed, and the messages of every request that the model got.
 """
 
@@ -19,8 +19,9 @@ from extforge_harness.host.probe import ScriptedModel, load, make_agent, stream
 async def play(scene: dict[str, Any], folder: Path) -> dict[str, Any]:
     from openjiuwen.core.session.agent import create_agent_session
 
-    os.mkdir(folder)
-    os.chdir(folder)
+    here = folder / scene.get("cwd", "")
+    os.makedirs(here)
+    os.chdir(here)
     model = ScriptedModel()
     agent = make_agent(model.port, folder / "workspace", scene["name"], [])
     for tree in scene["trees"]:

@@ -174,6 +174,82 @@ def test_paths_with_home_unicode_spaces_and_missing_parents_work(
     assert Path(result["absolute_path"]) == scratch / f"{path.removeprefix('~/')}.{form}"
 
 
+@each_format
+@pytest.mark.parametrize(
+    "path",
+    ["../outside/x", "a/../../outside/x", "{outside}/x", "link/x", "link/../x", "missing/../../outside/x", "dangling/x", "~/x"],
+)  # fmt: skip
+def test_a_path_that_leaves_the_working_directory_is_refused(
+    tools: dict[str, Tool], form: str, path: str, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, outside = scratch / "home", scratch / "outside"
+    for folder in (home, outside / "deep", scratch / "work" / "a"):
+        folder.mkdir(parents=True)
+    (scratch / "work" / "link").symlink_to(outside / "deep")
+    (scratch / "work" / "dangling").symlink_to(outside / "nothing")
+    monkeypatch.chdir(scratch / "work")
+    monkeypatch.setenv("HOME", str(home))
+    module, inputs = tools[form]
+    path = f"{path.format(outside=outside)}.{form}"
+    result = module.run({**inputs, "output_path": path})
+    assert result["success"] is False
+    assert f"{path!r} lies outside {scratch / 'work'}" in result["error"]
+    assert names_in(scratch) == []
+    assert sorted(p.name for p in scratch.rglob("*")) == ["a", "dangling", "deep", "home", "link", "outside", "work"]
+
+
+@each_format
+def test_a_path_that_comes_back_is_taken_and_named_without_detours(
+    tools: dict[str, Tool], form: str, scratch: Path
+) -> None:
+    (scratch / "real").mkdir()
+    (scratch / "link").symlink_to(scratch / "real")
+    module, inputs = tools[form]
+    for path, real in (("a/../b//./x", "b/x"), ("link/y", "real/y"), (f"{scratch}/real/../z", "z")):
+        result = module.run({**inputs, "output_path": f"{path}.{form}"})
+        assert result["success"] is True, result
+        assert result["absolute_path"] == str(scratch / f"{real}.{form}")
+        assert result["path"] == f"{path}.{form}"
+        assert verify_result(result, root=str(scratch), format=form).verdict is Verdict.PASS
+
+
+def test_a_link_in_the_place_of_the_file_is_replaced_and_not_followed(tools: dict[str, Tool], scratch: Path) -> None:
+    module, inputs = tools["json"]
+    (scratch / "work").mkdir()
+    (scratch / "mine.json").write_text("mine")
+    os.chdir(scratch / "work")
+    Path("x.json").symlink_to(scratch / "mine.json")
+    assert module.run({**inputs, "output_path": "x.json"})["success"] is False
+    assert module.run({**inputs, "output_path": "x.json", "overwrite": True})["success"] is True
+    assert (Path("x.json").is_symlink(), (scratch / "mine.json").read_text()) == (False, "mine")
+
+
+def test_other_folders_are_allowed_by_the_design_a_guard_the_host_or_the_environment(
+    plans: Plans, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("work", "home", "said", "guarded", "given", "env"):
+        (scratch / name).mkdir()
+    artifact = {"format": "json", "folders": [str(scratch / "said"), "~/reports"]}
+    maker = design("log_maker", tools=[{"does": {"artifact": artifact}}])
+    rule = {"require": {"folder": [str(scratch / "guarded"), "out"]}}
+    guard = design("place_guard", components=["rail"], kind="constraint", rails=[{"does": {"guard": rule}}])
+    module = load_work(plans.tree(guard, maker), "tools.log_maker")
+    monkeypatch.chdir(scratch / "work")
+    monkeypatch.setenv("HOME", str(scratch / "home"))
+    monkeypatch.setenv("OPENJIUWEN_EXTENSION_FOLDERS", f"{scratch / 'env'}{os.pathsep}")
+
+    module.produce.__globals__["WORKPLACES"].set((str(scratch / "given"),))  # as the adapter does
+
+    def goes(path: str) -> bool:
+        return bool(module.run({"data": {"a": 1}, "output_path": path})["success"])
+
+    assert all(goes(f"{scratch}/{name}/x.json") for name in ("said", "guarded", "given", "env", "work"))
+    assert goes("~/reports/x.json")
+    assert not goes("~/x.json")
+    assert not goes(f"{scratch}/x.json")
+    assert not goes(f"{scratch}/said/../x.json")
+
+
 def test_a_link_cannot_be_raced_into_being_replaced(
     tools: dict[str, Tool], scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

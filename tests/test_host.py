@@ -12,7 +12,7 @@ from support import Plans, design, example, run_cli
 from trees import ACCEPTANCE, BROKEN, FILES, NAME, Broken, edited, numbered, write_tree
 
 from extforge.check import load_plan
-from extforge.generate import generate
+from extforge.generate import existing_extensions, generate
 from extforge_harness.errors import HostFailed, HostMissing
 from extforge_harness.host.judge import _load_failures
 from extforge_harness.host.run import HostRun, verify_in_host
@@ -226,6 +226,77 @@ def test_a_guard_that_does_not_block_is_found(tmp_path: Path) -> None:
     )
     (report,) = verify_in_host([str(tree)]).reports
     assert [f.code for f in report.findings] == ["host-guard-open"]
+
+
+def limited(name: str, does: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return design(name, components=["rail"], rails=[{"does": does}], **fields)
+
+
+DECK = design("deal_deck", description="pptx")
+ITS = {"kind": "constraint", "applies_to": ["deal_deck"]}
+LIMITED = [
+    DECK,
+    limited("deal_gate", {"artifact_gate": {}}, **ITS),
+    limited("deal_screen", {"result_filter": {"patterns": ["key-[a-z]{4,8}"]}}, **ITS),
+    limited("read_screen", {"result_filter": {"tools": ["read_file"], "max_characters": 150}}),
+    limited("list_gate", {"artifact_gate": {"tools": ["list_files"]}}),
+    limited("idle_gate", {"artifact_gate": {"tools": ["glob_files"]}}),
+]
+DAMAGE = {  # what is changed in which module, and what is then found
+    "deal_gate": ("rail", "if not problem:", "if True:", "host-gate-open"),
+    "deal_screen": ("rail", 'not in OPTIONS["tools"]', 'in OPTIONS["tools"]', "host-screen-open"),
+    "read_screen": ("screen", 'f"{text[:most]}', 'f"', "host-screen-closed"),
+    "list_gate": ("rail", "if not problem:", 'problem = "x"\n        if not problem:', "host-gate-closed"),
+}
+
+
+def test_rails_that_look_at_the_results_of_named_tools_are_really_tried(tmp_path: Path) -> None:
+    target = generate(load_plan(Plans(tmp_path).write(*LIMITED)), str(tmp_path / "out")).target
+    trees = sorted((target / "openjiuwen/extensions/harness").iterdir())
+
+    def found() -> dict[str, list[str]]:
+        reports = verify_in_host([str(tree) for tree in trees]).reports
+        return {Path(report.path).name: [finding.code for finding in report.findings] for report in reports}
+
+    assert found() == {tree.name: [] for tree in trees}
+    for name, (module, old, new, _) in DAMAGE.items():
+        path = target / f"openjiuwen/extensions/harness/{name}/rails/{name}_{module}.py"
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new))
+    idle = target / "acceptance/idle_gate.yaml"
+    idle.write_text(idle.read_text().replace("lie: true", "lie: false"))
+    expected = {name: [code] for name, (*_, code) in DAMAGE.items()}
+    assert found() == {"deal_deck": [], "idle_gate": ["host-rail-not-tried"], **expected}
+
+
+NAMING = design(
+    "naming_rule",
+    kind="constraint",
+    components=["rail"],
+    rails=[{"does": {"guard": {"require": {"stem_suffix": "_v1", "folder": ["out"]}}}}],
+)
+
+
+def test_inputs_pass_the_guards_that_are_in_the_target_already(tmp_path: Path) -> None:
+    plans, target = Plans(tmp_path), str(tmp_path / "out")
+    rule = {"guard": {"require": {"extension": [".pptx"]}}}
+    own = design("deal_rule", kind="constraint", applies_to=["deal_deck"], components=["rail"], rails=[{"does": rule}])
+    later = plans.write(DECK, own)
+
+    def run(plan: str) -> dict[str, list[str]]:
+        generate(load_plan(plan, existing=existing_extensions(target)), target)
+        trees = sorted(Path(target, "openjiuwen/extensions/harness").iterdir())
+        reports = verify_in_host([str(tree) for tree in trees]).reports
+        return {Path(report.path).name: [f"{f.code}: {f.message}" for f in report.findings] for report in reports}
+
+    generate(load_plan(later), target)
+    found = run(plans.write(NAMING))  # which the deck knew nothing of
+    assert found["naming_rule"] == []
+    (deck,), (rule_,) = found["deal_deck"], found["deal_rule"]
+    assert deck.startswith("host-tool-not-called: NamingRuleRail of naming_rule refused the call of 'deal_deck': ")
+    assert "must end in '_v1'" in deck
+    assert rule_.startswith("host-guard-closed: NamingRuleRail of naming_rule refused a good call of deal_deck: ")
+    assert run(later) == {"deal_deck": [], "deal_rule": [], "naming_rule": []}
 
 
 def test_a_tool_without_acceptance_inputs_is_not_passed(tmp_path: Path) -> None:

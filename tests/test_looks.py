@@ -39,7 +39,9 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         inputs: dict[str, Any] = sample_inputs(
             tool, str(folder / f"sample.{tool.format}"), "季度经营汇报 Quarterly review"
         )
-        answer = work.run(inputs)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("OPENJIUWEN_EXTENSION_FOLDERS", str(folder))
+            answer = work.run(inputs)
         assert answer["success"], answer
         found[tool.format] = Path(answer["absolute_path"])
     return found

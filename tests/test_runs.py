@@ -140,7 +140,8 @@ def test_the_spans_and_messages_of_a_real_run_are_read(plans: Plans, tmp_path: P
         "status_deck_pptx",
         str(tmp_path / "calls.json"),
     ]
-    done = subprocess.run(script, check=False, cwd=work, capture_output=True, text=True, timeout=120)
+    allowed = {**os.environ, "OPENJIUWEN_EXTENSION_FOLDERS": str(tmp_path)}
+    done = subprocess.run(script, check=False, cwd=work, capture_output=True, text=True, timeout=120, env=allowed)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     spans = next((work / "spans").glob("*.jsonl"))
     for record in (spans, work / "transcript.json"):

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from support import ROOT, Plans, design
 
+from extforge_harness.host.probe import tool_call
+
 pytestmark = pytest.mark.host
 
 KEY = "key-ABCDEF0123456789"
@@ -55,6 +57,7 @@ RAILS: dict[str, dict[str, Any]] = {
     "replace_guard": {"output_guard": {"patterns": [PATTERN], "on_match": "replace", "message": "Nothing to say."}},
     "redact_guard": {"output_guard": {"patterns": [PATTERN]}},
     "result_screen": {"result_filter": {"patterns": [PATTERN], "drop_keys": ["password"]}},
+    "kind_guard": {"guard": {"forbid": {"argument": {"kind": "leak"}}, "message": "Say no secrets."}},
     "short_screen": {"result_filter": {"max_characters": 200}},
     "other_screen": {"result_filter": {"patterns": [PATTERN], "tools": ["another_tool"]}},
     "warn_budget": {"budget": {"calls": 2, "warn_at": 0.5, "on_exceed": "warn"}},
@@ -73,6 +76,7 @@ SCENES: dict[str, tuple[list[str], list[dict[str, Any]], bool]] = {
     "innocent_stream": (["redact_guard"], [call(says="A good answer.")], True),
     "too_long": (["redact_guard"], [call(says="x" * 200_001)], False),
     "leak": (["result_screen"], [call("leak"), call("fail"), call(says="done")], False),
+    "refused": (["kind_guard", "result_screen"], [call("leak"), call(says="done")], False),
     "short": (["short_screen"], [call("long"), call("true"), call(says="done")], False),
     "other": (["other_screen"], [call("leak"), call(says="done")], False),
     "gate_and_screen": (["truth_gate", "result_screen"], [call("missing"), call(says="done")], False),
@@ -89,13 +93,18 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, An
     rails = [design(name, components=["rail"], rails=[{"does": does}]) for name, does in RAILS.items()]
     schema = {"type": "object", "properties": {"kind": {"type": "string"}}}
     writer = design("note_writer", tools=[{"does": "custom", "input_params": schema}])
-    target = Plans(folder).generate(writer, *rails).target / "openjiuwen/extensions/harness"
+    keeper = design("note_keeper", tools=[{"name": "keep_note", "does": {"artifact": {"format": "json"}}}])
+    target = Plans(folder).generate(writer, keeper, *rails).target / "openjiuwen/extensions/harness"
     work = target / "note_writer/tools/note_writer.py"
     work.write_text(work.read_text() + LIES)
     scenes = [
         {"name": name, "trees": [str(target / tree) for tree in ("note_writer", *trees)], "messages": messages, "stream": s}
         for name, (trees, messages, s) in SCENES.items()
     ]  # fmt: skip
+    places = [f"{folder}/places/workspace/x.json", "x.json", "../x.json", "../inner/../../x.json"]
+    calls = [tool_call("keep_note", {"data": {"n": 1}, "output_path": path}, path) for path in places]
+    keeps = {"name": "places", "trees": [str(target / "note_keeper")], "messages": [*calls, call(says="done")]}
+    scenes.append({**keeps, "cwd": "inner"})
     (folder / "scenes.json").write_text(json.dumps(scenes))
     done = subprocess.run(
         [sys.executable, str(ROOT / "tests/scripted_turns.py"), "scenes.json", str(folder / "results.json")],
@@ -129,6 +138,19 @@ def turn(played: tuple[Path, dict[str, Any]]) -> Any:
             self.ran = path.read_text().split() if path.exists() else []
 
     return Turn
+
+
+# --------------------------------------------------------------------------- where files may go
+
+
+def test_a_tool_writes_where_the_agent_works_and_nowhere_else(played: tuple[Path, dict[str, Any]], turn: Any) -> None:
+    folder = played[0] / "places"
+    places = turn("places")
+    taken = [json.loads(text) for text in places.tool_messages if text.startswith("{")]
+    written = [str(folder / "workspace/x.json"), str(folder / "inner/x.json")]
+    assert [(result["success"], result["absolute_path"]) for result in taken] == [(True, path) for path in written]
+    assert all(f"lies outside {folder / 'inner'}" in text for text in places.tool_messages[2:])
+    assert sorted(str(path) for path in played[0].rglob("x.json")) == sorted(written)
 
 
 # --------------------------------------------------------------------------- artifact_gate
@@ -210,6 +232,12 @@ def test_results_and_errors_reach_the_model_without_what_is_to_be_kept_from_it(t
     assert leak.tool_messages[1] == "refused with [removed]"
     assert KEY not in leak.everything
     assert "open sesame" not in leak.everything
+
+
+def test_a_refusal_is_read_through_a_filter(turn: Any) -> None:
+    refused = turn("refused")
+    assert refused.ran == []
+    assert "must not match leak. Say no secrets." in refused.tool_messages[0]
 
 
 def test_a_long_result_is_shortened_and_a_short_one_is_not(turn: Any) -> None:

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 import yaml
-from support import run_cli
+from support import Plans, run_cli
 
 from extforge.check import load_plan
 from extforge.errors import TargetError
-from extforge.generate import Generated, Options, generate
+from extforge.generate import Generated, Options, existing_extensions, generate
 from extforge_verifiers import verify_extension
 
 ROOT = "openjiuwen/extensions/harness"
@@ -556,3 +556,71 @@ def test_git_is_not_needed_and_merges_the_same(project: Project, monkeypatch: py
         assert other.run(CHANGED).applied
         texts.append(skill.read_text())
     assert texts[0] == texts[1]
+
+
+# --------------------------------------------------------------------------- guards that are in the target
+
+
+NAMING = design(
+    "naming_rule",
+    kind="constraint",
+    components=["rail"],
+    rails=[{"does": {"guard": {"require": {"stem_suffix": "_v1"}}}}],
+)
+
+
+def written_to(project: Project, *designs: dict[str, Any], plan: str = "my.plan.json") -> str:
+    """Generate as the command does, and return where the acceptance file of the deck writes."""
+    path = project.plan.with_name(plan)
+    path.write_text(json.dumps(list(designs)))
+    target = str(project.target)
+    generate(load_plan(str(path), existing=existing_extensions(target)), target)
+    tests = yaml.safe_load((project.target / "acceptance/sales_deck.yaml").read_text())["tool_tests"]
+    return str(tests[0]["inputs"]["output_path"])
+
+
+def test_a_guard_in_the_target_counts_as_it_is_there(project: Project) -> None:
+    other = design("other_deck", components=["tool"])
+    generate(load_plan(Plans(project.plan.parent).write(NAMING)), str(project.target))
+    assert written_to(project, DECK) == "sales_deck_v1.pptx"
+    rules = project.target / ROOT / "naming_rule/rails/naming_rule.json"
+    edit(rules, '"_v1"', '"_v2"')
+    assert written_to(project, DECK) == "sales_deck_v2.pptx"
+    edit(rules, '"tools": []', '"tools": ["other_deck"]')
+    assert written_to(project, DECK, other) == "sales_deck.pptx"
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "",
+        "[]",
+        '{"options": 3, "tools": []}',
+        '{"options": {"require": {"stem_suffix": 3}}, "tools": []}',
+        '{"options": {"require": {"stem_suffix": "_v1"}}, "tools": "deck"}',
+        '{"options": {"require": {"stem_suffix": "_v1", "pattern": "(a+)+b"}}, "tools": []}',
+        '{"options": {"require": {"stem_suffix": "_v1"}, "forbid": {"argument": {"a": "(a+)+b"}}}, "tools": []}',
+    ],
+)
+def test_rules_that_cannot_be_used_are_passed_over(project: Project, rules: str) -> None:
+    generate(load_plan(Plans(project.plan.parent).write(NAMING)), str(project.target))
+    (project.target / ROOT / "naming_rule/rails/naming_rule.json").write_text(rules)
+    assert written_to(project, DECK) == "sales_deck.pptx"
+
+
+def test_a_guard_that_the_plan_drops_counts_no_more(project: Project) -> None:
+    assert written_to(project, NAMING, DECK) == "sales_deck_v1.pptx"
+    assert written_to(project, DECK) == "sales_deck.pptx"
+    assert not (project.target / ROOT / "naming_rule").exists()
+    before = project.snapshot()
+    assert written_to(project, DECK) == "sales_deck.pptx"
+    assert project.snapshot() == before
+    generate(load_plan(Plans(project.plan.parent).write(NAMING)), str(project.target))
+    assert written_to(project, DECK) == "sales_deck_v1.pptx", "another plan's guard stays, and counts"
+
+
+def test_guards_of_a_merged_extension_count_too(project: Project) -> None:
+    path = project.plan.with_name("rules.plan.json")
+    path.write_text(json.dumps({"package_name": "all_rules", "designs": [NAMING, OTHER]}))
+    generate(load_plan(str(path)), str(project.target), Options(merge=True))
+    assert written_to(project, DECK) == "sales_deck_v1.pptx"

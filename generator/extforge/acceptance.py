@@ -104,7 +104,8 @@ def _rail_test(blueprint: Blueprint, rail: Rail, formats: Mapping[str, str]) -> 
         case "guard":
             test.update(_guard_calls(rail, formats, blueprint.guards))
         case "artifact_gate":
-            test["lie"] = not options.get("tools")
+            test["lie"] = True
+            test.update(_named_call(options, blueprint.guards))
         case "prompt":
             words = options.get("when_mentions") or []
             test["query"] += f" {words[0]}" if words else ""
@@ -122,8 +123,9 @@ def _rail_test(blueprint: Blueprint, rail: Rail, formats: Mapping[str, str]) -> 
                     test.update(calls=options["calls"], shows="Budget used up")
         case "output_guard":
             test.update(_said(options["patterns"]))
-        case "result_filter" if not options.get("tools"):
+        case "result_filter":
             test.update(_returned(options))
+            test.update(_named_call(options, blueprint.guards))
         case _:
             pass
     test["assertions"] = {"must_observe_side_effect": rail.does != "custom"}
@@ -140,15 +142,27 @@ def _said(patterns: list[str]) -> dict[str, Any]:
 
 
 def _returned(options: dict[str, Any]) -> dict[str, Any]:
-    """Return a tool's result that the model must not read as it is."""
-    if keys := options.get("drop_keys"):
-        return {"returns": {"kept": "yes", keys[0]: "for nobody"}, "hides": "for nobody"}
-    said = _said(options.get("patterns", []))
-    if said:
-        return {"returns": {"note": said["says"]}, "hides": said["hides"]}
-    if most := options.get("max_characters"):
-        return {"returns": {"note": "long " * (most // 5 + 1) + "the very end"}, "hides": "the very end"}
+    """Return a tool's result that the model must not read as it is, with a part that it must read."""
+    keys, patterns, most = options.get("drop_keys", []), options.get("patterns", []), options.get("max_characters")
+    good = {} if any(re.search(pattern, "kept: good") for pattern in patterns) or "kept" in keys else {"kept": "good"}
+    keeps = {"keeps": "good"} if good else {}
+    if keys:
+        return {"returns": {**good, keys[0]: "for nobody"}, "hides": "for nobody", **keeps}
+    if said := _said(patterns):
+        return {"returns": {**good, "note": said["says"]}, "hides": said["hides"], **keeps}
+    if most:
+        note = "long " * (most // 5 + 1) + "the very end"
+        return {"returns": {**good, "note": note}, "hides": "the very end", **keeps}
     return {}
+
+
+def _named_call(options: dict[str, Any], guards: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """Return the tool whose results a rail looks at, when it is not any, and arguments that guards let through."""
+    tool = next(iter(options.get("tools") or []), "")
+    rules = [rule.get("require") or {} for rule in guards.get(tool, guards.get("", []))]
+    wanted = {name: example(p) for rule in rules for name, p in (rule.get("argument") or {}).items()}
+    inputs = {name: text for name, text in wanted.items() if text}
+    return {**({"tool_name": tool} if tool else {}), **({"inputs": inputs} if inputs else {})}
 
 
 def _prompt_text(blueprint: Blueprint, options: dict[str, Any]) -> str:

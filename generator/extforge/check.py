@@ -23,16 +23,17 @@ from extforge_harness.documents import bind, suggest
 from extforge_verifiers.documents import json_path
 from extforge_verifiers.findings import Finding, Severity, Where
 from extforge_verifiers.formats import FORMATS
+from extforge_verifiers.frontmatter import LONGEST_DESCRIPTION
 from extforge_verifiers.hostnames import HOST_RAILS, HOST_TOOLS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Container, Iterator, Mapping
 
     from extforge.community import Collection
     from extforge.derive import Rail, Tool
     from extforge.plan import ArtifactSpec, OutputGuardSpec, RailSpec, ToolSpec
 
-__all__ = ["CheckedPlan", "Installed", "check_plan", "check_source", "load_plan"]
+__all__ = ["CheckedPlan", "Installed", "check_plan", "check_source", "derive_again", "load_plan"]
 
 MAX_DESIGNS = 10
 STATEFUL = ("audit", "budget", "reminder")
@@ -47,6 +48,7 @@ class CheckedPlan:
     blueprints: list[Blueprint] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     collection: Collection | None = None
+    installed: Mapping[str, Installed] = field(default_factory=dict)  # extensions that are already in the target
 
     @property
     def errors(self) -> list[Finding]:
@@ -129,9 +131,35 @@ def check_source(
             plan.findings += check_content(blueprint)
             plan.findings += check_workflows(blueprint)
         plan.blueprints = _in_order(blueprints)
-        plan.collection = collection
+        plan.collection, plan.installed = collection, installed
     plan.findings.sort(key=lambda f: (f.where.path or "", f.where.line or 0, f.where.column or 0))
     return plan
+
+
+def derive_again(plan: CheckedPlan, profiles: Mapping[str, str], gone: Container[str] = ()) -> list[Blueprint]:
+    """Return the plan's blueprints, derived once more for what is known of the target by now.
+
+    Args:
+        plan: a plan without errors.
+        profiles: extension -> one of `SKILL_PROFILES`.
+        gone: extensions in the target that will not stay there.
+
+    Raises:
+        PlanError: when a skill cannot be written for its readers.
+    """
+    blueprints = [derive(b.entry, b.design, profiles[b.name]) for b in plan.blueprints]
+    relate(blueprints, {name: found for name, found in plan.installed.items() if name not in gone})
+    findings = list(_check_unique(blueprints))
+    for blueprint in blueprints:
+        for index, skill in enumerate(blueprint.skills):
+            size = len(skill.description)
+            if blueprint.skill_profile == "agentskills" and size > LONGEST_DESCRIPTION:
+                words = f"the description has {size:,} characters; agentskills allows {LONGEST_DESCRIPTION:,}"
+                at = ("skills", index, "description")
+                findings.append(problem(blueprint.entry, "plan-skill-description-long", words, *at, fix="shorten it"))
+    if findings:
+        raise PlanError(plan.label, findings)
+    return blueprints
 
 
 def _clearer(entry: Entry, finding: Finding) -> Finding:

@@ -83,6 +83,7 @@ def _manifest(blueprints: list[Blueprint], package: str) -> dict[str, Any]:
         about = manifest["metadata"].pop("extension")
         metadata = _add(metadata, manifest["metadata"], f"{blueprint.name}: metadata")
         kept = {key: about[key] for key in ("depends_on", "applies_to", "tools", "rails", "skills")}
+        kept |= {"skill_profile": about["skill_profile"]} if "skill_profile" in about else {}
         extension = _add(extension, kept, "metadata.extension")
         extension.setdefault("merged", []).append(
             {key: about[key] for key in ("gap_id", "kind")} | {"name": blueprint.name}

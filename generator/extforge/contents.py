@@ -62,7 +62,9 @@ def _chart(description: str) -> Schema:
 def _target(form: str, *, template: bool = False, style: bool = True) -> dict[str, Schema]:
     """Return the inputs that say where the file goes and how it looks."""
     target: dict[str, Schema] = {
-        "output_path": _text(f"where to write the file, ending in .{form}; relative to the working directory"),
+        "output_path": _text(
+            f"where to write the file, ending in .{form}; relative to the working directory, and below it"
+        ),
         "file_name": _text(f"file name in the working directory, instead of output_path, ending in .{form}"),
         "overwrite": {"type": "boolean", "description": "replace an existing file; default false"},
     }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from pathlib import PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
 from extforge.contents import SCHEMAS, report_schema
@@ -32,6 +33,7 @@ from extforge.plan import (
 )
 from extforge.rules import MODULE_PREFIX
 from extforge_harness.acceptance import EXTERNAL
+from extforge_verifiers.frontmatter import SKILL_PROFILES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -88,6 +90,7 @@ class Installed:
     applies_to: list[str] = field(default_factory=list)
     guards: tuple[str, ...] = ()  # work modules, when all its rails are guards
     depends_on: list[str] = field(default_factory=list)
+    rules: list[tuple[list[str], dict[str, Any]]] = field(default_factory=list)  # of its guards: tools, options
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +133,12 @@ class Rail:
 class Skill:
     """One skill, with nothing left open.  `source` names a community skill to copy instead."""
 
-    name: str
+    name: str  # and its folder's
     description: str
     trigger: str
     spec: SkillSpec
     source: str = ""
+    in_plan: str = ""  # what the plan calls it
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +158,7 @@ class Blueprint:
     name: str
     root: str  # of the tree, relative to the target
     description: str
+    skill_profile: str = SKILL_PROFILES[0]
     tools: list[Tool] = field(default_factory=list)
     rails: list[Rail] = field(default_factory=list)
     skills: list[Skill] = field(default_factory=list)
@@ -176,11 +181,11 @@ class Blueprint:
         self.choices.append(Choice(subject, value, reason))
 
 
-def derive(entry: Entry, design: ExtensionDesign) -> Blueprint:
+def derive(entry: Entry, design: ExtensionDesign, skill_profile: str = SKILL_PROFILES[0]) -> Blueprint:
     """Return the blueprint of a design that passed `rules.check_design`."""
     name = design.extension_name
     root = (design.file_plan.root or f"openjiuwen/extensions/harness/{name}").rstrip("/")
-    blueprint = Blueprint(entry, design, name, root, design.description.strip() or _sentence(name))
+    blueprint = Blueprint(entry, design, name, root, design.description.strip() or _sentence(name), skill_profile)
     blueprint.mcp = design.mcp
     if "skill" in design.components:
         blueprint.skills = _derive_skills(blueprint)
@@ -192,6 +197,8 @@ def derive(entry: Entry, design: ExtensionDesign) -> Blueprint:
         blueprint.planned += [p.removeprefix(root + "/") for p in ([value] if isinstance(value, str) else value)]
     for skill in blueprint.skills:
         blueprint.planned += [f"skills/{skill.name}/{path}" for path in skill.spec.assets]
+        old, new = f"skills/{skill.in_plan}/", f"skills/{skill.name}/"
+        blueprint.planned = [new + p.removeprefix(old) if p.startswith(old) else p for p in blueprint.planned]
     return blueprint
 
 
@@ -213,19 +220,30 @@ def relate(blueprints: list[Blueprint], installed: Mapping[str, Installed]) -> N
         for name in names:  # grows while it is walked: a constraint may depend on another
             names += [other for other in constraints[name].depends_on if other in constraints and other not in names]
         blueprint.applying = [Guards(name, constraints[name].guards) for name in names if constraints[name].guards]
+    rules = [rule for name, found in installed.items() if name not in mine for rule in found.rules]
     for blueprint in blueprints:
         blueprint.guards = guards
+        watched = [tool for name in blueprint.design.applies_to for tool in known.get(name, [])]
         for rail in blueprint.rails:
-            if rail.does != "guard":
-                continue
-            watched = [tool for name in blueprint.design.applies_to for tool in known.get(name, [])]
-            rail.options["tools"] = watched
-            for name in watched or guards:
-                guards[name].append(rail.options)
-            suffix = (rail.options.get("require") or {}).get("stem_suffix") or ""
-            for other in blueprints:
-                if suffix and (not watched or any(tool.name in watched for tool in other.tools)):
-                    other.suffix = suffix
+            if rail.does in ("artifact_gate", "result_filter"):
+                rail.options["tools"] = rail.options.get("tools") or watched
+            if rail.does == "guard":
+                rail.options["tools"] = watched
+                rules.append((watched, rail.options))
+    for watched, options in rules:
+        for name in set(watched or guards) & set(guards):
+            guards[name].append(options)
+        suffix = (options.get("require") or {}).get("stem_suffix") or ""
+        for other in blueprints:
+            if suffix and (not watched or any(tool.name in watched for tool in other.tools)):
+                other.suffix = suffix
+    for blueprint in blueprints:
+        for tool in blueprint.tools:
+            if tool.does == "artifact":
+                # A guard that wants files in a folder elsewhere is a design that allows it.
+                wanted = [f for rule in guards[tool.name] for f in (rule.get("require") or {}).get("folder") or []]
+                outside = [f for f in wanted if f.startswith(("/", "~")) or PureWindowsPath(f).is_absolute()]
+                tool.options["folders"] = list(dict.fromkeys([*tool.options["folders"], *outside]))
 
 
 def _as_installed(blueprint: Blueprint) -> Installed:
@@ -437,6 +455,9 @@ def _derive_rails(blueprint: Blueprint) -> list[Rail]:
     for index, (module, cls, spec) in enumerate(_places(blueprint, "rail", blueprint.design.rails)):
         does, options = _rail_does(blueprint, index, spec)
         plain = options.model_dump(mode="json", exclude_none=True)
+        if does == "prompt" and "skill" in plain:
+            names = {skill.in_plan: skill.name for skill in blueprint.skills}
+            plain["skill"] = names.get(plain["skill"], plain["skill"])
         rails.append(Rail(cls, module, _work_module(module, "rail"), does, plain))
     return rails
 
@@ -466,7 +487,7 @@ def _rail_does(blueprint: Blueprint, index: int, spec: RailSpec) -> tuple[str, B
         text = blueprint.design.description.strip() or _sentence(blueprint.name)
         return does, ReminderSpec(text=text)
     if does == "prompt":
-        skill = blueprint.skills[0].name if blueprint.skills else None
+        skill = blueprint.skills[0].in_plan if blueprint.skills else None
         return does, PromptSpec(skill=skill, text=None if skill else blueprint.description)
     return does, _EMPTY_RAILS[does]()
 
@@ -500,20 +521,21 @@ def _derive_skills(blueprint: Blueprint) -> list[Skill]:
     design = blueprint.design
     source = (design.skill_source or "").removeprefix("community:")
     if source:
-        return [Skill(source, "", "", SkillSpec(), source)]
+        return [Skill(source, "", "", SkillSpec(), source, source)]
     skills = []
     for index, spec in enumerate(design.skills or [SkillSpec()]):
-        name = spec.name
-        if name is None:
-            name = blueprint.name if index == 0 else f"{blueprint.name}_{index + 1}"
+        in_plan = spec.name or (blueprint.name if index == 0 else f"{blueprint.name}_{index + 1}")
+        # agentskills knows no underscores (specification, `name` field).
+        name = in_plan.replace("_", "-") if blueprint.skill_profile == "agentskills" else in_plan
+        if spec.name is None:
             blueprint.choose(f"skills[{index}].name", name, "the extension's name")
         goal = design.description.strip() or _sentence(blueprint.name).lower()
         description = spec.description or ""
         if not description.strip():
-            description = _skill_description(goal, name)
+            description = _skill_description(goal, in_plan)
             blueprint.choose(f"skills[{index}].description", description, "from the extension's goal")
         trigger = spec.trigger or f"The user asks for {_sentence(blueprint.name).lower()}."
-        skills.append(Skill(name, description, trigger, spec))
+        skills.append(Skill(name, description, trigger, spec, in_plan=in_plan))
     return skills
 
 

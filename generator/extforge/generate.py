@@ -8,11 +8,16 @@ import posixpath
 import shlex
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from extforge.check import CheckedPlan, Installed
+from pydantic import ValidationError
+
+from extforge.check import CheckedPlan, Installed, derive_again
 from extforge.combine import combine
 from extforge.errors import TargetError, TemplateError
+from extforge.naming import is_module_path
+from extforge.patterns import unsafe_reason
+from extforge.plan import GuardSpec
 from extforge.render import render_plan
 from extforge.repository import REPOSITORY_FILES, repository_files, trees_after
 from extforge.rules import SESSION_ID
@@ -20,7 +25,7 @@ from extforge.staging import staging
 from extforge.target.changes import NO_NAME, Changes, Scope, classify
 from extforge.target.diff import render_diff
 from extforge.target.journal import apply_changes, exclusive, is_interrupted, recover
-from extforge.target.lock import Extension, read_lock
+from extforge.target.lock import Extension, Lock, read_lock
 from extforge_harness.documents import STDIN
 from extforge_harness.skills import read_skill_files
 from extforge_harness.workflows.errors import SkillInvalid
@@ -29,6 +34,7 @@ from extforge_verifiers.documents import read_document
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.extensions import verify_extension
 from extforge_verifiers.findings import Finding, Severity
+from extforge_verifiers.frontmatter import SKILL_PROFILES
 from extforge_verifiers.subjects import is_extension
 
 if TYPE_CHECKING:
@@ -81,8 +87,27 @@ def existing_extensions(target: str) -> dict[str, Installed]:
                 [str(other) for other in extension.get("applies_to") or []],
                 guards if len(guards) == len(rails) else (),
                 [str(other) for other in extension.get("depends_on") or []],
+                [rule for work in guards for rule in _guard_rules(tree, work)],
             )
     return found
+
+
+def _guard_rules(tree: str, work: str) -> Iterator[tuple[list[str], dict[str, Any]]]:
+    """Yield (tools, options) of a guard as it is in a tree; what could hang or mislead us is passed over."""
+    name = f"{work.replace('.', '/')}.json"
+    if not is_module_path(work):
+        return
+    for path in (os.path.join(tree, name), *sorted(glob.glob(os.path.join(glob.escape(tree), "*", name)))):
+        try:
+            with open(path, "rb") as stream:
+                value = read_document(stream.read(1 << 20), path).value
+            options, tools = GuardSpec.model_validate(value["options"]), value["tools"]
+        except (OSError, DocumentError, ValidationError, KeyError, TypeError):
+            continue
+        rules = [rule for rule in (options.require, options.forbid) if rule is not None]
+        patterns = [p for rule in rules for p in (rule.pattern, *(rule.argument or {}).values()) if p]
+        if isinstance(tools, list) and not any(unsafe_reason(pattern) for pattern in patterns):
+            yield [str(tool) for tool in tools], options.model_dump(mode="json", exclude_none=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +125,7 @@ class Options:
         mcp: give every extension with tools an MCP server, whatever the plan says.
         merge: make one extension of all designs, named after the plan's package.
         session: put the trees below `runtime_extensions/<session>/`, where the auto-harness of a session loads from.
+        skill_profile: whom SKILL.md is written for, one of `SKILL_PROFILES`; default: as before, else openJiuwen.
         repo: also make a repository round the trees; once made, it is kept up to date.
     """
 
@@ -113,6 +139,7 @@ class Options:
     mcp: bool = False
     merge: bool = False
     session: str | None = None
+    skill_profile: str | None = None
 
 
 def generate(plan: CheckedPlan, into: str, options: Options | None = None) -> Generated:
@@ -124,6 +151,7 @@ def generate(plan: CheckedPlan, into: str, options: Options | None = None) -> Ge
         options: how.
 
     Raises:
+        PlanError: when the plan's skills do not fit the profile.
         TargetError: when the target cannot take the files; nothing was changed.
         TemplateError: when the templates do not render, or render something the host would not load.
     """
@@ -157,6 +185,9 @@ def _render(
     plan: CheckedPlan, blueprints: list[Blueprint], target: Path, options: Options, staged: Staged
 ) -> Generated:
     """Render everything, look at it, and compare it with what is there."""
+    lock = read_lock(target)
+    name = _name_of(plan.label, options.session)
+    blueprints = _settled(plan, blueprints, options, lock, name)
     render_plan(blueprints, staged, options.template)
     _stage_community(blueprints, plan.collection, staged)
     homes = {b.name: b.root for b in blueprints}
@@ -166,12 +197,10 @@ def _render(
         roots, homes = [root], {b.name: f"{root}/{b.name}" for b in blueprints}
     skills = [f"{homes[b.name]}/skills/{s.name}" for b in blueprints for s in b.skills if not s.source]
     check_rendered(roots, staged, list(existing_extensions(str(target))), skills)
-    lock = read_lock(target)
-    name = _name_of(plan.label, options.session)
     scope = Scope(
         plan=name,
         package=plan.package_name,
-        extensions={homes[b.name]: Extension(b.name, b.design.gap_id) for b in blueprints},
+        extensions={homes[b.name]: Extension(b.name, b.design.gap_id, (), b.skill_profile) for b in blueprints},
         whole_plan=options.only is None,
         force=frozenset(posixpath.normpath(path) for path in options.force),
         optional=frozenset(REPOSITORY_FILES),
@@ -206,6 +235,32 @@ def _command(label: str, options: Options) -> str:
     more = [f" --session {options.session}"] if options.session else []
     more += [f" --{name}" for name in ("merge", "mcp") if getattr(options, name)]
     return f"extforge generate {shlex.quote(plan)} --into .{''.join(more)}"
+
+
+def _settled(
+    plan: CheckedPlan, blueprints: list[Blueprint], options: Options, lock: Lock, name: str
+) -> list[Blueprint]:
+    """Return the blueprints as they fit the target: not under guards that go, and with skills for their readers.
+
+    Those are whom the user names, or else whom the skills were written for before.
+    """
+    before = [found for found in lock.extensions.values() if name in found.plans]
+    profiles = {}
+    for blueprint in plan.blueprints:
+        mine = [found for found in before if found.name == blueprint.name]
+        mine = mine or [found for home, found in lock.extensions.items() if home == blueprint.root]
+        if not mine and name != NO_NAME:  # renamed, or new in a plan whose others are known
+            mine = [found for found in before if found.gap and found.gap == blueprint.design.gap_id] or before
+        known = {found.skill_profile for found in mine}
+        profiles[blueprint.name] = options.skill_profile or (known.pop() if len(known) == 1 else SKILL_PROFILES[0])
+    now = {b.root: Extension(b.name, b.design.gap_id) for b in blueprints}
+    gone = {f.name for f in before if f.plans == (name,)} - set(profiles)
+    if not Scope(plan=name, extensions=now, whole_plan=options.only is None).continues(lock):
+        gone = set()
+    if not gone and set(profiles.values()) == {SKILL_PROFILES[0]}:
+        return blueprints
+    found = {blueprint.name: blueprint for blueprint in derive_again(plan, profiles, gone)}
+    return [replace(found[b.name], root=b.root, mcp=b.mcp) for b in blueprints]
 
 
 def _placed(blueprints: list[Blueprint], session: str | None) -> list[Blueprint]:

@@ -63,6 +63,10 @@ class ArtifactSpec(Model):
     required_columns: list[str] = Field(default=[], description="columns that a CSV artifact must have")
     minimum: dict[str, Count] = Field(default={}, description="smallest acceptable counts, such as slides: 3")
     style: StyleSpec = StyleSpec()
+    folders: list[str] = Field(
+        default=[],
+        description="where its files may go besides the working directory and the agent's workspace: ~/Reports",
+    )
 
 
 class SecretSpec(Model):

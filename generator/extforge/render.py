@@ -14,6 +14,7 @@ from extforge.skills import skill_files
 from extforge_harness import errors
 from extforge_harness.acceptance import EXTERNAL
 from extforge_harness.templating import Copier, template_folder
+from extforge_verifiers.frontmatter import SKILL_PROFILES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -293,12 +294,17 @@ def build_manifest(blueprint: Blueprint) -> dict[str, Any]:
             for r in blueprint.rails
         ],
         "skills": [skill.name for skill in blueprint.skills],
+        **({"skill_profile": blueprint.skill_profile} if _names_profile(blueprint) else {}),
         "generator": f"extforge {__version__}",
     }
     if blueprint.served:
         guards = sorted(guard.extension for guard in blueprint.applying)
         extension["mcp"] = {"tools": [tool.name for tool in blueprint.served], "guards": guards}
     return {**own, **patch, "resources": resources, "metadata": {**metadata, "extension": extension}}
+
+
+def _names_profile(blueprint: Blueprint) -> bool:
+    return bool(blueprint.skills) and blueprint.skill_profile != SKILL_PROFILES[0]
 
 
 def _resource(prefix: str, part: Tool | Rail) -> dict[str, str]:

@@ -38,10 +38,9 @@ def _quoted(text: str) -> str:
     return quoted.replace("---", "\\x2d--")
 
 
-def front_matter(fields: dict[str, str]) -> str:
+def front_matter(fields: dict[str, Any]) -> str:
     """Return a YAML front matter block for Markdown."""
-    lines = [f"{key}: {yaml_string(value)}" for key, value in fields.items()]
-    return "\n".join(["---", *lines, "---", ""])
+    return f"---\n{manifest_text(fields)}---\n"
 
 
 def manifest_text(value: dict[str, Any]) -> str:

@@ -16,7 +16,9 @@ __all__ = ["skill_body", "skill_files"]
 
 def skill_files(blueprint: Blueprint, skill: Skill) -> dict[str, Any]:
     """Return the skill as the template takes it: name, text of SKILL.md and skill.yaml, references."""
-    head = front_matter({"name": skill.name, "description": skill.description, "trigger": skill.trigger})
+    fields: dict[str, Any] = {"name": skill.name, "description": skill.description}
+    trigger = {"trigger": skill.trigger}
+    head = front_matter(fields | ({"metadata": trigger} if blueprint.skill_profile == "agentskills" else trigger))
     workflow = workflow_text(blueprint, skill)
     references = [{"name": name, "text": _ending(text)} for name, text in sorted(skill.spec.references.items())]
     return {

@@ -27,7 +27,9 @@ _RUNS = re.compile(r"[a-z][a-z0-9_-]{0,63}")  # a name that a workflow can have
 
 def workflow_text(blueprint: Blueprint, skill: Skill) -> str:
     """Return the text of a skill's `skill.yaml`; empty for a skill whose name no workflow can have."""
-    own = blueprint.design.workflows.get(skill.name)
+    own = blueprint.design.workflows.get(skill.in_plan)
+    if own is not None and "name" in own:
+        own = {**own, "name": skill.name}
     if own is None and not _RUNS.fullmatch(skill.name):
         return ""
     return _HEAD + manifest_text(own if own is not None else _default(blueprint, skill))

@@ -97,7 +97,7 @@ class RailTest(Model):
     rail: str
     does: str = ""
     query: str = "Please use a tool."
-    tool_name: str | None = Field(None, description="the tool whose calls are refused or let through")
+    tool_name: str | None = Field(None, description="the tool whose calls or results the rail looks at; default: any")
     blocks: dict[str, Any] | None = Field(None, description="arguments of a call that must be refused")
     passes: dict[str, Any] | None = Field(None, description="arguments of a call that must run")
     rewrites: dict[str, Any] | None = Field(None, description="arguments of a call that must be corrected")
@@ -107,9 +107,11 @@ class RailTest(Model):
     refuses_after: Calls | None = Field(None, description="how many calls may run before one is refused")
     finishes_after: Calls | None = Field(None, description="how many calls may run before the turn is ended")
     says: str | None = Field(None, description="what the model answers")
-    returns: Any = Field(None, description="what a tool returns")
+    returns: Any = Field(None, description="what the tool returns, without being run")
     hides: str | None = Field(None, description="a text of `says` or `returns` that must not get through")
-    lie: bool = Field(default=False, description="let a tool claim a file that is not there")
+    keeps: str | None = Field(None, description="a text of `returns` that must get through")
+    lie: bool = Field(default=False, description="let the tool claim a file that is not there, and one that is")
+    inputs: dict[str, Any] = Field(default={}, description="arguments of the call that `returns` or `lie` is about")
     note: str = ""
     assertions: Assertions = Assertions()
 

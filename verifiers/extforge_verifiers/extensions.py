@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from extforge_verifiers.documents import Document, read_document, read_text
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.findings import Finding, Report, Severity, Where
-from extforge_verifiers.frontmatter import check_skill
+from extforge_verifiers.frontmatter import SKILL_PROFILES, check_skill
 from extforge_verifiers.hostnames import HIDDEN_SKILL_FOLDERS, SIDECAR_FILES
 from extforge_verifiers.sources import (
     Source,
@@ -514,7 +514,11 @@ def _check_skill_file(tree: Tree, name: str) -> None:
             data = stream.read()
         bom = data.startswith(b"\xef\xbb\xbf")
         text = read_text(data, full)
-        tree.findings += check_skill(f"\ufeff{text}" if bom else text, full, folder)
+        usual = SKILL_PROFILES[0] if tree.metadata else ""
+        profile = str(tree.metadata.get("skill_profile", usual))
+        tree.findings += check_skill(
+            f"\ufeff{text}" if bom else text, full, folder, profile
+        )
     except DocumentError as exc:
         tree.findings += [
             _as(finding, "skill_manifest_invalid") for finding in exc.findings

@@ -2,6 +2,9 @@
 
 openJiuwen reads the description from it and takes the skill's name from the folder; it splits the file at the first
 two `---` anywhere, even inside a value, and reads YAML 1.1, where `yes` is no text.
+
+The agentskills specification (agentskills.io) is narrower; its reference validator, `skills-ref`, also reads strict
+YAML.  Both load in openJiuwen.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from extforge_verifiers.findings import Finding, Severity, Where
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Skill", "check_skill", "read_skill"]
+__all__ = ["SKILL_PROFILES", "Skill", "check_skill", "read_skill"]
 
 _FENCE = re.compile(r"^---[ \t]*$", re.MULTILINE)
 _ENTRY = re.compile(r"([A-Za-z_][\w-]*):[ \t]+(\S.*)")
@@ -30,6 +33,17 @@ NAME = re.compile(
 LONGEST_DESCRIPTION = (
     1024  # characters; agentskills and Claude cut or refuse longer ones
 )
+SKILL_PROFILES = ("openjiuwen", "agentskills")  # whom a SKILL.md is written for
+_AGENTSKILLS_KEYS = (
+    "name",
+    "description",
+    "license",
+    "compatibility",
+    "metadata",
+    "allowed-tools",
+)
+_AGENTSKILLS_NAME = re.compile(r"(?=.{1,64}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
+_LONGEST_COMPATIBILITY = 500
 _INVALID = "skill_manifest_invalid"
 _NAMES = "use letters, digits, '.', '_' and '-', and begin with a letter or digit"
 
@@ -137,8 +151,14 @@ def _loads(block: str) -> bool:
     return True
 
 
-def check_skill(text: str, path: str, folder: str) -> Iterator[Finding]:
-    """Yield what is wrong with a SKILL.md in a folder of this name."""
+def check_skill(
+    text: str, path: str, folder: str, profile: str = SKILL_PROFILES[0]
+) -> Iterator[Finding]:
+    """Yield what is wrong with a SKILL.md in a folder of this name.
+
+    What only agentskills refuses is a warning when `profile` says that the file is written for it, a mere fact when
+    nobody has said for whom it is (an empty text), and nothing for `openjiuwen`.
+    """
     if text.startswith("\ufeff"):
         words = "the file starts with a byte order mark, which hides the front matter from the host"
         yield _finding(
@@ -162,6 +182,11 @@ def check_skill(text: str, path: str, folder: str) -> Iterator[Finding]:
     text = text.replace("\r\n", "\n")
     yield from _check_description(skill, value, text)
     yield from _check_host_reading(skill, value, text)
+    severity = Severity.WARNING if profile == "agentskills" else Severity.INFO
+    problems = _agentskills_problems(skill, value, text)
+    for where, words, fix in problems if profile != SKILL_PROFILES[0] else ():
+        message = f"agentskills does not take it: {words}"
+        yield Finding("skill-agentskills", message, severity, where, fix)
     if not skill.body.strip():
         words = "there is nothing below the front matter"
         yield Finding(
@@ -224,6 +249,57 @@ def _check_description(
         words = "what follows ' #' in the description is a comment, and lost"
         fix = f"quote the value: description: {_quote(entry[2])}"
         yield Finding("skill-description-comment", words, Severity.WARNING, where, fix)
+
+
+def _agentskills_problems(
+    skill: Skill, value: dict[str, Any], text: str
+) -> Iterator[tuple[Where, str, str | None]]:
+    """Yield (place, what agentskills does not allow, what to do), beyond what is wrong for everybody."""
+    where = skill.document.where
+    for key in value:
+        if key not in _AGENTSKILLS_KEYS:
+            words = f"{key!r} is none of its keys"
+            yield where((key,), key=True), words, "move it below metadata"
+    name = value.get("name")
+    if isinstance(name, str) and not _AGENTSKILLS_NAME.fullmatch(name):
+        words = f"the name {name!r} is not small letters, digits and single hyphens, 64 at most"
+        yield where(("name",)), words, "rename it, and its folder"
+    size = value.get("compatibility", "-")
+    if not isinstance(size, str) or not 0 < len(size) <= _LONGEST_COMPATIBILITY:
+        words = (
+            f"compatibility is not a text of 1 to {_LONGEST_COMPATIBILITY} characters"
+        )
+        yield where(("compatibility",)), words, None
+    more = value.get("metadata", {})
+    if not isinstance(more, dict) or any(
+        isinstance(item, (dict, list)) for item in more.values()
+    ):
+        words = "metadata is not a mapping of texts"
+        yield where(("metadata",)), words, None
+    yield from _not_strict(text, skill)
+
+
+def _not_strict(text: str, skill: Skill) -> Iterator[tuple[Where, str, str | None]]:
+    """Yield the first thing that its reference validator, which reads StrictYAML, has no notion of."""
+    import yaml  # noqa: PLC0415 -- slow to import
+
+    odd = (
+        yaml.FlowMappingStartToken,
+        yaml.FlowSequenceStartToken,
+        yaml.AnchorToken,
+        yaml.AliasToken,
+        yaml.TagToken,
+    )
+    block = "\n".join(text.split("\n")[1 : skill.body_line - 2])
+    try:
+        token = next((t for t in yaml.scan(block) if isinstance(t, odd)), None)
+    except (yaml.YAMLError, ValueError):
+        return  # PyYAML is stricter than YAML 1.2 here; the host's reading is reported
+    if token is not None:
+        mark = token.start_mark
+        place = Where(skill.document.source, line=mark.line + 2, column=mark.column + 1)
+        words = "its validator reads no [lists] or {mappings} on one line, no anchors and no tags"
+        yield place, words, "write one item per line, or put the text in quotes"
 
 
 def _check_host_reading(

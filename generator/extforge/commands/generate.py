@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -24,6 +24,7 @@ from extforge.commands.printing import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from extforge.check import CheckedPlan
     from extforge.generate import Generated
     from extforge.target.changes import Changes
 
@@ -67,6 +68,12 @@ __all__ = ["generate"]
 )
 @click.option("--repo", is_flag=True, help="Also make DIR a repository: pyproject, README, .gitignore, CI.")
 @click.option("--mcp", is_flag=True, help="Give every extension with tools an MCP server: for Claude Code, Codex, ...")
+@click.option(
+    "--skill-profile",
+    type=click.Choice(("openjiuwen", "agentskills")),
+    help="Whom SKILL.md is written for: openJiuwen alone, or any reader of the agentskills specification.  "
+    "[default: as before, else openjiuwen]",
+)
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but problems.")
 @output_options
@@ -92,6 +99,7 @@ def generate(
     """
     from pathlib import Path
 
+    from extforge.errors import PlanError
     from extforge.generate import Options
     from extforge.generate import generate as run_generate
 
@@ -103,17 +111,16 @@ def generate(
     checked = read_plan(plan, into, max_designs, skills_from)
     as_json = as_json or form == "json"
     if checked.errors or (strict and checked.findings):
-        if as_json:
-            emit_json("check", plan_data(checked, bad=True))
-        else:
-            print_findings(checked.findings, err=True)
-            tell(f"{checked.label}: nothing was generated")
-        sys.exit(plan_exit(checked, bad=True))
+        refuse(checked, as_json=as_json)
     if not quiet and not as_json:
         print_findings(checked.findings, err=True)
     how["dry_run"] = how["dry_run"] or check
     how["force"] = frozenset(how["force"])
-    result = run_generate(checked, into, Options(**how, template=Path(template) if template else None))
+    try:
+        result = run_generate(checked, into, Options(**how, template=Path(template) if template else None))
+    except PlanError as exc:  # good by itself, and not for these readers of its skills
+        checked.findings = list(exc.findings)
+        refuse(checked, as_json=as_json)
     if as_json:
         emit_json("generate", result_data(result))
     else:
@@ -122,6 +129,16 @@ def generate(
         tell("--mcp changed nothing: no extension here has a tool that can be served")
     changed = bool(result.changes.writes)
     sys.exit(EXIT_BAD if result.changes.blocked or (check and changed) else EXIT_GOOD)
+
+
+def refuse(checked: CheckedPlan, *, as_json: bool) -> NoReturn:
+    """Say what is wrong with the plan, and end."""
+    if as_json:
+        emit_json("check", plan_data(checked, bad=True))
+    else:
+        print_findings(checked.findings, err=True)
+        tell(f"{checked.label}: nothing was generated")
+    sys.exit(plan_exit(checked, bad=True))
 
 
 def result_data(result: Generated) -> dict[str, Any]:

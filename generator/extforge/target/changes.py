@@ -39,6 +39,7 @@ class Action(StrEnum):
     ORPHANED = "orphaned"  # a person changed it, and it is no longer generated; it stays
 
 
+_SKILL = re.compile(r"(?<=/skills/)[^/]+(?=/)")
 WRITES = (Action.CREATE, Action.UPDATE, Action.MERGE, Action.DELETE)
 
 
@@ -200,6 +201,13 @@ def _update_extensions(target: Path, changes: Changes, lock: Lock, scope: Scope,
             if path not in lock.files:
                 words = f"yours, and left where it is{where or ', although the extension is gone'}"
                 changes.rows[path] = Change(path, Action.ORPHANED, reason=words)
+    skills = {_skill_folder(old): _skill_folder(new) for new, old in moved.items()}
+    for old, new in skills.items():
+        if old and new and old.partition("/skills/")[0] == new.partition("/skills/")[0]:
+            for path in _files_below(target, old):
+                if path not in lock.files:
+                    words = f"yours, and left where it is; the skill is now in {new}"
+                    changes.rows[path] = Change(path, Action.ORPHANED, reason=words)
     for home, found in scope.extensions.items():
         there = lock.extensions.get(home)
         plans = tuple({*(there.plans if there else ()), scope.plan})
@@ -334,15 +342,15 @@ def _retire(target: Path, path: str, changes: Changes, entry: Entry, scope: Scop
 def _moves(lock: Lock, scope: Scope, staged: Staged) -> dict[str, str]:
     """Return new path -> old path for extensions that the plan now calls otherwise, or that lie elsewhere now.
 
-    What makes an extension the same is its gap, and else its name.
+    What makes an extension the same is its gap, and else its name.  Within one, skills are spelled for their readers.
     """
-    if not scope.continues(lock):
-        return {}
     before, found = scope.before(lock), {}
-    for old, new in _pairs(before, scope.extensions):
+    pairs = [(home, home) for home in scope.extensions if home in before]
+    if scope.continues(lock):
+        pairs += [(old, new) for old, new in _pairs(before, scope.extensions) if old != new]
+    for old, new in pairs:
         names = before[old].name, scope.extensions[new].name
-        if old != new:
-            found.update(_paths_after(old, new, names, lock.files, staged))
+        found.update(_paths_after(old, new, names, lock.files, staged))
     return found
 
 
@@ -367,17 +375,31 @@ def _pairs(before: Mapping[str, Extension], now: Mapping[str, Extension]) -> Ite
 def _paths_after(old: str, new: str, names: tuple[str, str], files: Iterable[str], staged: Staged) -> dict[str, str]:
     """Return new path -> old path for the files of one extension; file names carry the extension's name."""
     found = {}
-    part = re.compile(rf"(?<![^/]){re.escape(names[0])}(?=[_./]|$)")
+    part = re.compile(rf"(?<![^/])({re.escape(names[0])}|{re.escape(_spelled(names[0]))})(?=[-_./]|$)")
+    respelled = {_SKILL.sub(lambda step: _spelled(step[0]), path, count=1): path for path in staged.files}
     for path in files:
         if path == f"acceptance/{names[0]}.yaml":
             after = f"acceptance/{names[1]}.yaml"
         elif path.startswith(f"{old}/"):
-            after = f"{new}/{part.sub(names[1], path.removeprefix(old)[1:])}"
+            after = path if old == new else f"{new}/{part.sub(names[1], path.removeprefix(old)[1:])}"
         else:
             continue
+        if after not in staged.files:
+            after = respelled.get(_SKILL.sub(lambda step: _spelled(step[0]), after, count=1), after)
         if after in staged.files and after != path:
             found[after] = path
     return found
+
+
+def _skill_folder(path: str) -> str:
+    """Return the folder of the skill that a file is of; empty for another file."""
+    match = _SKILL.search(path)
+    return path[: match.end()] if match else ""
+
+
+def _spelled(name: str) -> str:
+    """Return a skill's name as agentskills spells it, which knows no underscores."""
+    return name.replace("_", "-")
 
 
 class Ground:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from extforge.errors import TargetError
+from extforge_verifiers.frontmatter import SKILL_PROFILES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,6 +75,12 @@ class Extension:
     name: str
     gap: str
     plans: tuple[str, ...] = ()
+    skill_profile: str = SKILL_PROFILES[0]
+
+    def to_data(self) -> dict[str, Any]:
+        """Return it as JSON has it; what is usual is left out."""
+        data = {"name": self.name, "gap": self.gap, "plans": sorted(self.plans)}
+        return data if self.skill_profile == SKILL_PROFILES[0] else {**data, "skill_profile": self.skill_profile}
 
 
 @dataclass(slots=True)
@@ -87,10 +94,7 @@ class Lock:
     def to_bytes(self) -> bytes:
         """Return lock.json: sorted, so that two people's changes merge line by line."""
         files = {path: {"sha256": entry.sha, "plans": sorted(entry.plans)} for path, entry in self.files.items()}
-        extensions = {
-            home: {"name": found.name, "gap": found.gap, "plans": sorted(found.plans)}
-            for home, found in self.extensions.items()
-        }
+        extensions = {home: found.to_data() for home, found in self.extensions.items()}
         data = {"schema_version": SCHEMA, "extensions": extensions, "files": files, "packages": self.packages}
         return (json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode("utf-8")
 
@@ -124,7 +128,9 @@ def parse_lock(text: bytes, path: Path) -> Lock:
         for name, entry in data["files"].items():
             lock.files[_sound(name)] = Entry(_sound(entry["sha256"], _SHA.fullmatch), _names(entry["plans"]))
         for home, found in data["extensions"].items():
-            lock.extensions[_sound(home)] = Extension(str(found["name"]), str(found["gap"]), _names(found["plans"]))
+            profile = _sound(found.get("skill_profile", SKILL_PROFILES[0]), SKILL_PROFILES.__contains__)
+            plans = _names(found["plans"])
+            lock.extensions[_sound(home)] = Extension(str(found["name"]), str(found["gap"]), plans, profile)
         lock.packages = {str(plan): str(name) for plan, name in data.get("packages", {}).items()}
     except (AttributeError, KeyError, TypeError, ValueError) as exc:
         raise TargetError(f"{path} is damaged at {exc}: {_HINT}") from exc

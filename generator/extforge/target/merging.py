@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from extforge.serialise import manifest_text
 from extforge_verifiers.documents import parse_yaml
 from extforge_verifiers.errors import DocumentError
+from extforge_verifiers.frontmatter import read_skill
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +30,9 @@ __all__ = ["Merged", "is_noise", "merge", "merge_lines", "merge_manifest", "with
 
 MANIFEST = "harness_config.yaml"
 _LABELS = ("yours", "generated before", "generated now")
+_NAME = re.compile(rb"^name:[^\n]*\n", re.MULTILINE)
+_TRIGGER = re.compile(rb"\ntrigger: [^\n]*(?=\n[^ \t]|\Z)")  # on one line, as it is generated
+_NESTED = re.compile(rb"\nmetadata:(?:\n [^\n]*)*?(\n +trigger: [^\n]*)(?=\n|\Z)")
 _SKILL_ID = re.compile(rb"^skill_id:[^\n]*\n", re.MULTILINE)
 
 
@@ -54,15 +58,11 @@ def merge(path: str, base: bytes, mine: bytes, new: bytes, favour: str = "") -> 
         data = {"mine": mine, "generated": new}.get(favour)
         return Merged(data) if data is not None else Merged(mine, "it is not text, and both sides changed it")
     unix = mine.replace(b"\r\n", b"\n") if _is_windows(base, mine) else mine
+    if os.path.basename(path) in ("SKILL.md", "skill.yaml"):
+        return _merge_skill(path, base, mine, unix, new, favour)
     merged = _merge_text(base, unix, new, favour)
     if os.path.basename(path) == MANIFEST:
         merged = merge_manifest(base, unix, new, merged, favour)
-    elif os.path.basename(path) == "SKILL.md" and merged.conflict:
-        # The host may have added its skill_id beside a line that changed.
-        bare = _merge_text(base, _SKILL_ID.sub(b"", unix, count=1), new, favour)
-        found = _SKILL_ID.search(unix)
-        if not bare.conflict and found is not None:
-            merged = Merged(bare.data.replace(b"---\n", b"---\n" + found[0], 1))
     return Merged(with_line_ends(base, mine, merged.data), merged.conflict)
 
 
@@ -156,6 +156,53 @@ def _matches(old: list[bytes], side: list[bytes]) -> dict[int, int]:
     for block in difflib.SequenceMatcher(None, old, side, autojunk=False).get_matching_blocks():
         found.update({block.a + offset: block.b + offset for offset in range(block.size)})
     return found
+
+
+# --------------------------------------------------------------------------- skills
+
+
+def _merge_skill(path: str, base: bytes, mine: bytes, unix: bytes, new: bytes, favour: str) -> Merged:
+    """Merge a skill that may since be written for other readers: what only that changes, a person did not."""
+    told_base, told_mine = _told_as(base, base, new), _told_as(unix, base, new)
+    merged = _merge_text(told_base, told_mine, new, favour)
+    if merged.conflict:
+        # The host may have added its skill_id beside a line that changed.
+        bare = _merge_text(told_base, _SKILL_ID.sub(b"", told_mine, count=1), new, favour)
+        found = _SKILL_ID.search(told_mine)
+        if not bare.conflict and found is not None:
+            merged = Merged(bare.data.replace(b"---\n", b"---\n" + found[0], 1))
+    if not merged.conflict and os.path.basename(path) == "SKILL.md" and _is_skill(unix) and not _is_skill(merged.data):
+        merged = Merged(merged.data, "both changed the front matter, and together it cannot be read")
+    return Merged(with_line_ends(base, mine, merged.data), merged.conflict)
+
+
+def _is_skill(data: bytes) -> bool:
+    try:
+        read_skill(data.decode("utf-8"), "SKILL.md")
+    except (DocumentError, UnicodeDecodeError):
+        return False
+    return True
+
+
+def _told_as(data: bytes, base: bytes, new: bytes) -> bytes:
+    """Return a skill with name and trigger where and as `new` has them, as far as that is not a person's doing."""
+    before, now = _NAME.search(base), _NAME.search(new)
+    if before and now:
+        data = data.replace(b"\n" + before[0], b"\n" + now[0], 1)
+    head, fence, body = data.partition(b"\n---\n")
+    if _NESTED.search(new.partition(b"\n---\n")[0]):
+        found = _TRIGGER.search(head)
+        if found and b"\nmetadata:\n" in head:
+            rest = head.replace(found[0], b"", 1)
+            head = rest.replace(b"\nmetadata:\n", b"\nmetadata:\n  " + found[0][1:] + b"\n", 1)
+        elif found:
+            head = head.replace(found[0], b"\nmetadata:\n  " + found[0][1:], 1)
+    elif found := _NESTED.search(head):
+        rest = head.replace(found[1], b"", 1)
+        alone = not re.search(rb"^metadata:\n +\S", rest + b"\n", re.MULTILINE)
+        rest = rest.replace(b"\nmetadata:", b"\n" + found[1].strip() + (b"" if alone else b"\nmetadata:"), 1)
+        head = rest
+    return head + fence + body
 
 
 # --------------------------------------------------------------------------- harness_config.yaml

@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 __all__ = ["Trial", "judge", "plan_turns"]
 
 STAND_IN = "extforge_probe"  # a harmless tool that gives the hooks something to see
-LIAR = "extforge_liar"  # a tool that claims a file it did not write
-ECHO = "extforge_echo"  # a tool that returns its argument `result`
+LIAR = "extforge_liar"  # a tool that claims a file
+ECHO = "extforge_echo"  # a tool that returns what an acceptance file says
+_TRUE = '{"real": true}\n'  # the file of a true claim
 _REFUSED = "callback execution aborted"
 # Hooks that only an error, a resumed session or a steering message would fire.
+_TRIALS = {"artifact_gate": "lie: true", "result_filter": "returns and hides", "output_guard": "says and hides"}
 _RARE = frozenset(("on_model_exception", "on_tool_exception", "before_steering_drain"))
 _LOOP_HOOKS = frozenset(("before_task_iteration", "after_task_iteration"))
 _NEWER_HOOKS = {"on_user_message": "0.1.16", "before_steering_drain": "0.1.17"}
@@ -84,7 +86,7 @@ def plan_turns(trials: list[Trial]) -> dict[str, Any]:
             if tool.inputs is not None and ready:
                 turn = _turn(trial, f"tool-{index}", tool.query, [(tool.tool_name, tool.inputs)])
                 turns.append({**turn, "environment": trial.environments.get(index, {})})
-    return {"turns": turns, "stand_ins": sorted(stand_ins), "task_loop": task_loop, "liar": LIAR, "echo": ECHO}
+    return {"turns": turns, "stand_ins": sorted(stand_ins), "task_loop": task_loop}
 
 
 def _rail_turns(trial: Trial, index: int, test: RailTest, stand_ins: set[str]) -> Iterator[dict[str, Any]]:
@@ -94,15 +96,25 @@ def _rail_turns(trial: Trial, index: int, test: RailTest, stand_ins: set[str]) -
             stand_ins.add(tool)
             yield _turn(trial, f"{what}-{index}", test.query, [(tool, arguments)], f"{trial.session}-{what}")
     if test.lie:
-        stand_ins.add(LIAR)
-        yield _turn(trial, f"lie-{index}", test.query, [(LIAR, {})])
+        tool = test.tool_name or LIAR
+        stand_ins.add(tool)
+        for what, path in (("lie", "not-there.json"), ("truth", "there.json")):
+            claim = {"success": True, "path": path, "format": "json", "exists": True, "size_bytes": len(_TRUE)}
+            files = {path: _TRUE} if what == "truth" else {}
+            told = {"answers": {tool: claim}, "files": files}
+            yield {
+                **_turn(trial, f"{what}-{index}", test.query, [(tool, test.inputs)], f"{trial.session}-{what}"),
+                **told,
+            }
     if test.says is not None:
         says = {"says": test.says, "streams": True}
         yield {**_turn(trial, f"says-{index}", test.query, [], f"{trial.session}-says"), **says}
     if test.returns is not None:
-        stand_ins.add(ECHO)
-        calls = [(ECHO, {"result": test.returns})]
-        yield _turn(trial, f"returns-{index}", test.query, calls, f"{trial.session}-returns")
+        tool = test.tool_name or ECHO
+        stand_ins.add(tool)
+        calls = [(tool, test.inputs)]
+        answers = {"answers": {tool: test.returns}}
+        yield {**_turn(trial, f"returns-{index}", test.query, calls, f"{trial.session}-returns"), **answers}
     limits = [n + 1 for n in (test.refuses_after, test.finishes_after) if n is not None]
     number = max([test.calls, *limits])
     # A session of its own: a budget of another extension would count these calls too.
@@ -250,8 +262,13 @@ class _Judge:
         if name not in turn["offered"]:
             self.find("host-tool-not-offered", f"the model is not offered the tool {name!r}", "tool_not_registered")
         if name not in turn["executed"]:
-            message = next((str(r["message"]) for r in results), "no reason given")
-            self.find("host-tool-not-called", f"the call of {name!r} did not run: {short(message)}", "tool_not_called")
+            message = next((str(r["message"]) for r in results if r["message"]), "no reason given")
+            words, fix = f"the call of {name!r} did not run: {short(message)}", None
+            if guard := self._refused_by(turn):
+                words = f"{guard} refused the call of {name!r}: {short(str(turn['tool_messages'][-1]))}"
+                fix = f"give it inputs that the guard lets through in acceptance/{self.trial.name}.yaml"
+                fix += ", or generate it again with the guard in the target"
+            self.find("host-tool-not-called", words, "tool_not_called", fix=fix)
             return
         if not results or results[-1]["exception"]:
             reason = results[-1]["exception"] if results else "the host recorded no result"
@@ -305,12 +322,12 @@ class _Judge:
         if test.does == "custom" and not (test.blocks or test.passes or test.shows):
             fix = f"add blocks, passes or shows to acceptance/{prefix}.yaml once it is written"
             self.open_question = f"nobody has said what {test.rail} should do: {fix}"
-        if test.lie:
-            turn = self.turns.get(f"{prefix}:lie-{index}", {})
-            message = " ".join(str(m) for m in turn.get("tool_messages", []))
-            if "not true" not in message and "no file" not in message:
-                words = f"{test.rail} let a false claim through: the model read {short(message)}"
-                self.find("host-gate-open", words, "rail_hook_not_observed")
+        tried = {"artifact_gate": test.lie, "result_filter": test.returns, "output_guard": test.says}
+        if not tried.get(test.does, True):
+            words = f"{test.rail} was not tried: the acceptance file gives it nothing to find"
+            fix = f"add {_TRIALS[test.does]} to acceptance/{prefix}.yaml"
+            self.find("host-rail-not-tried", words, "rail_hook_not_observed", fix=fix)
+        self._gate(index, test)
         self._screen(index, test)
         turn = self.turns.get(f"{prefix}:rail-{index}")
         if turn is None:
@@ -328,6 +345,32 @@ class _Judge:
         if test.assertions.observable_state_file:
             self._state(test)
 
+    def _gate(self, index: int, test: RailTest) -> None:
+        """A false claim must come out as a failure, and a true one as it is."""
+        for what in ("lie", "truth"):
+            turn = self.turns.get(f"{self.trial.name}:{what}-{index}")
+            if turn is None or not self._ran(test, turn, test.tool_name or LIAR):
+                continue
+            message = " ".join(str(m) for m in turn["tool_messages"])
+            caught = "not true" in message or "no file" in message
+            if what == "lie" and not caught:
+                words = f"{test.rail} let a false claim through: the model read {short(message)}"
+                self.find("host-gate-open", words, "rail_hook_not_observed")
+            elif what == "truth" and (caught or "there.json" not in message):
+                words = f"{test.rail} did not let a true claim through: the model read {short(message)}"
+                self.find("host-gate-closed", words, "rail_hook_not_observed")
+
+    def _ran(self, test: RailTest, turn: dict[str, Any], tool: str) -> bool:
+        """Say whether the call that a rail is tried on came through to its tool; report when it did not."""
+        if tool in turn["executed"]:
+            return True
+        message = " ".join(str(m) for m in turn["tool_messages"]) or str(turn.get("error", "no reason given"))
+        guard = self._refused_by(turn) or "the host"
+        words = f"{test.rail} was not tried: {guard} did not let the call of {tool} run: {short(message)}"
+        fix = f"give it inputs that run in acceptance/{self.trial.name}.yaml"
+        self.find("host-rail-not-tried", words, "rail_hook_not_observed", fix=fix)
+        return False
+
     def _screen(self, index: int, test: RailTest) -> None:
         """What a screen hides must reach neither the user nor the model."""
         says = self.turns.get(f"{self.trial.name}:says-{index}")
@@ -336,13 +379,18 @@ class _Judge:
             (says, [says["answer"], says["streamed"]] if says and "answer" in says else None, "user"),
             (returns, returns["tool_messages"] if returns else None, "model"),
         ):
-            if turn is None or test.hides is None:
+            if turn is None or (test.hides is None and test.keeps is None):
+                continue
+            if returns is not None and turn is returns and not self._ran(test, returns, test.tool_name or ECHO):
                 continue
             text = json.dumps(seen, ensure_ascii=False)
-            hidden = json.dumps(test.hides, ensure_ascii=False)[1:-1]
-            if not seen or hidden in text:
+            hidden, kept = (json.dumps(part or "", ensure_ascii=False)[1:-1] for part in (test.hides, test.keeps))
+            if not seen or (hidden and hidden in text):
                 words = f"{test.rail} should keep {test.hides!r:.60} from the {reader}, who read {short(text)}"
                 self.find("host-screen-open", words, "rail_hook_not_observed")
+            elif turn is returns and kept not in text:
+                words = f"{test.rail} should let {test.keeps!r:.60} through to the {reader}, who read {short(text)}"
+                self.find("host-screen-closed", words, "rail_hook_not_observed")
 
     def _guard(self, test: RailTest, turn: dict[str, Any], what: str) -> None:
         tool = test.tool_name or STAND_IN
@@ -352,13 +400,24 @@ class _Judge:
             words = f"{test.rail} let a call of {tool} through that it must refuse: {json.dumps(test.blocks, ensure_ascii=False)}"
             self.find("host-guard-open", words, "rail_hook_not_observed")
         elif what == "passes" and not ran:
-            words = f"{test.rail} refused a good call of {tool}: {message}"
+            words = f"{self._refused_by(turn) or test.rail} refused a good call of {tool}: {message}"
             self.find("host-guard-closed", words, "rail_hook_not_observed")
         elif what == "rewrites":
             seen = [i for name, i in zip(turn["executed"], turn["inputs"], strict=True) if name == tool]
             if not seen or any(seen[-1].get(key) != value for key, value in (test.into or {}).items()):
                 words = f"{test.rail} should turn {test.rewrites} into {test.into}; the tool got {seen or 'no call'}"
                 self.find("host-guard-open", words, "rail_hook_not_observed")
+
+    def _refused_by(self, turn: dict[str, Any]) -> str:
+        """Return the rail that refused a call of this turn, with its extension; empty when none did."""
+        text = " ".join(str(message) for message in turn["tool_messages"])
+        for item in self.facts["alone"]:
+            for rail in item.get("added", {}).get("rails", []):
+                hooks = self.together.get("hooks", {}).get(rail, {})
+                aborts = [abort.partition(": ")[2] for facts in hooks.values() for abort in facts["aborts"]]
+                if any(abort and abort in text for abort in aborts):
+                    return f"{rail} of {item['name']}"
+        return ""
 
     def _limit(self, test: RailTest, turn: dict[str, Any]) -> None:
         assert test.refuses_after is not None

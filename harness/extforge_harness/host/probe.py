@@ -111,6 +111,7 @@ class Watch:
         self.results: list[Facts] = []
         self.executed: list[str] = []
         self.inputs: list[Any] = []  # of each execution
+        self.answers: Facts = {}  # tool -> what it returns in this turn, without being run
         self._wrapped: dict[tuple[int, str], Any] = {}
         self._kept: list[Any] = []
 
@@ -321,6 +322,8 @@ def watch_tools(agent: Any, watch: Watch, seen: set[str]) -> None:
             async def invoke(*args: Any, **kwargs: Any) -> Any:
                 watch.executed.append(name)
                 watch.inputs.append(_jsonable(args[0] if args else kwargs.get("inputs")))
+                if name in watch.answers:
+                    return watch.answers[name]
                 return await original(*args, **kwargs)
 
             return invoke
@@ -328,8 +331,8 @@ def watch_tools(agent: Any, watch: Watch, seen: set[str]) -> None:
         tool.invoke = wrap(tool.invoke, card.name)
 
 
-def stand_in(name: str, result: Facts | None) -> Any:
-    """Return a tool that does nothing but give this result, or its argument `result` when there is none."""
+def stand_in(name: str) -> Any:
+    """Return a tool that does nothing."""
     from openjiuwen.core.foundation.tool import Tool, ToolCard
 
     class StandInTool(Tool):  # type: ignore[misc]
@@ -338,8 +341,8 @@ def stand_in(name: str, result: Facts | None) -> Any:
             super().__init__(ToolCard(id=name, name=name, description="stand-in", input_params=schema))
 
         async def invoke(self, inputs: Any, **kwargs: Any) -> Any:
-            del kwargs
-            return inputs.get("result") if result is None else result
+            del inputs, kwargs
+            return {"success": True, "ran": name}
 
         async def stream(self, inputs: Any, **kwargs: Any) -> Any:
             yield await self.invoke(inputs, **kwargs)
@@ -347,11 +350,11 @@ def stand_in(name: str, result: Facts | None) -> Any:
     return StandInTool()
 
 
-def add_stand_in(agent: Any, name: str, result: Facts | None) -> None:
+def add_stand_in(agent: Any, name: str) -> None:
     """Put a stand-in tool on the agent unless something of that name is there."""
     if agent.ability_manager.get(name) is not None:
         return
-    tool = stand_in(name, result)
+    tool = stand_in(name)
     if hasattr(agent.ability_manager, "add_ability"):
         agent.ability_manager.add_ability(tool.card, tool)
     else:
@@ -372,6 +375,9 @@ async def turn(agent: Any, model: ScriptedModel, watch: Watch, spec: Facts, work
     folder = work / spec["extension"]
     folder.mkdir(exist_ok=True)
     os.chdir(folder)
+    for path, text in (spec.get("files") or {}).items():
+        (folder / path).write_text(text, encoding="utf-8", newline="")
+    watch.answers = spec.get("answers") or {}
     from openjiuwen.core.session.agent import create_agent_session
 
     model.script = [
@@ -400,6 +406,8 @@ async def turn(agent: Any, model: ScriptedModel, watch: Watch, spec: Facts, work
     finally:
         os.environ.clear()
         os.environ.update(usual)
+        for path in spec.get("files") or {}:
+            (folder / path).unlink(missing_ok=True)
     requests = model.requests[before[0] :]
     last = requests[-1] if requests else {}
     facts["requests"] = len(requests)
@@ -504,9 +512,7 @@ async def probe(job: Facts, model: ScriptedModel) -> Facts:
         return facts
     together["loaded"] = True
     for name in job.get("stand_ins", []):
-        lie = {"success": True, "path": "not-there.pptx", "format": "pptx", "exists": True, "size_bytes": 1}
-        results = {job.get("liar"): lie, job.get("echo"): None}
-        add_stand_in(agent, name, results.get(name, {"success": True, "ran": name}))
+        add_stand_in(agent, name)
     seen: set[str] = set()
     watch_tools(agent, watch, seen)
     together["watched_tools"] = sorted(seen)

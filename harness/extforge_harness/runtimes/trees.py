@@ -255,11 +255,12 @@ def read_skill_facts(name: str, text: str, workflow: str, source: str) -> SkillF
     """
     skill = read_skill(text, source)
     head = _mapping(skill.document.value)
+    more = _mapping(head.get("metadata"))  # where agentskills wants what is not its own
     steps = _mapping(parse_text(workflow, f"{posixpath.dirname(source)}/skill.yaml").value) if workflow else {}
     return SkillFacts(
         name,
         str(head.get("description") or ""),
-        str(steps.get("when-to-use") or head.get("trigger") or ""),
+        str(steps.get("when-to-use") or head.get("trigger") or more.get("trigger") or ""),
         skill.body,
         _texts(steps.get("allowed-tools")),
         source,
