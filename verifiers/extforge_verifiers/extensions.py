@@ -21,6 +21,7 @@ from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.findings import Finding, Report, Severity, Where
 from extforge_verifiers.frontmatter import check_skill
 from extforge_verifiers.hostnames import HIDDEN_SKILL_FOLDERS, SIDECAR_FILES
+from extforge_verifiers.paths import lies_in
 from extforge_verifiers.sources import (
     Source,
     SourceError,
@@ -143,7 +144,7 @@ def open_tree(path: str) -> Tree:
             tree.report("extension-too-large", f"more than {FILE_LIMIT:,} files")
             break
     for name in tree.files:
-        if _escapes(tree, name):
+        if not lies_in(tree.full(name), tree.root):
             tree.report(
                 "extension-path-escapes",
                 f"{name} is a link that leads out of the tree",
@@ -153,12 +154,6 @@ def open_tree(path: str) -> Tree:
             _read_module(tree, name)
     _read_manifest(tree)
     return tree
-
-
-def _escapes(tree: Tree, name: str) -> bool:
-    real_root = os.path.realpath(tree.root)
-    real = os.path.realpath(tree.full(name))
-    return not real.startswith(os.path.join(real_root, ""))
 
 
 def _read_module(tree: Tree, name: str) -> None:
@@ -377,7 +372,7 @@ def _existing_file(tree: Tree, name: object, where: Where) -> str | None:
         tree.report("extension-manifest-shape", "file must be a path", where=where)
         return None
     path = posixpath.normpath(name)
-    if path.startswith(("/", "..")) or re.match(r"[A-Za-z]:", path):
+    if _leads_out(path):
         tree.report(
             "extension-path-escapes",
             f"{name!r} leads out of the extension",
@@ -393,6 +388,10 @@ def _existing_file(tree: Tree, name: object, where: Where) -> str | None:
         )
         return None
     return path
+
+
+def _leads_out(path: str) -> bool:
+    return path.startswith(("/", "..")) or re.match(r"[A-Za-z]:", path) is not None
 
 
 def _check_class(
@@ -437,7 +436,7 @@ def _check_skill_dirs(tree: Tree, skills: object) -> list[str]:
 
 def _check_skill_folder(tree: Tree, folder: str, where: Where) -> list[str]:
     path = posixpath.normpath(folder)
-    if path.startswith(("/", "..")) or re.match(r"[A-Za-z]:", path):
+    if _leads_out(path):
         words = f"the skill folder {folder!r} leads out of the extension (the host does not look)"
         tree.report("extension-path-escapes", words, where=where)
         return []
@@ -665,7 +664,7 @@ def _check_package_paths(tree: Tree, kind: str) -> None:
         exists = (
             os.path.isdir(tree.full(path)) if what == "folder" else path in tree.files
         )
-        if path.startswith(("/", "..")):
+        if _leads_out(path):
             tree.report(
                 "extension-path-escapes",
                 f"{name!r} leads out of the package",
@@ -771,7 +770,7 @@ def find_secret(text: str) -> str | None:
 
 
 def _check_secrets(tree: Tree, name: str) -> None:
-    if _escapes(tree, name):
+    if not lies_in(tree.full(name), tree.root):
         return
     try:
         with open(tree.full(name), encoding="utf-8", errors="replace") as stream:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from extforge_verifiers.findings import Finding, Report, Severity, Where
 from extforge_verifiers.formats import find_format
+from extforge_verifiers.paths import lies_in
 from extforge_verifiers.verify import verify_artifact
 
 if TYPE_CHECKING:
@@ -266,9 +267,8 @@ def _check_file(
     verify: Callable[[str, str | None], Report],
 ) -> tuple[Report | None, list[Finding]]:
     where = Where(path)
-    real_root = os.path.realpath(root)
     try:
-        real = os.path.realpath(os.path.join(real_root, os.path.expanduser(path)))
+        real = os.path.realpath(os.path.join(root, os.path.expanduser(path)))
     except ValueError as exc:  # an embedded NUL
         return None, [
             Finding(
@@ -277,7 +277,7 @@ def _check_file(
                 where=where,
             )
         ]
-    if real != real_root and not real.startswith(os.path.join(real_root, "")):
+    if not lies_in(real, root):
         words = f"the claimed file lies outside {root}: {path}"
         return None, [
             Finding(

@@ -36,6 +36,7 @@ from extforge_verifiers.documents import parse_json, read_document
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.findings import Finding, Where
 from extforge_verifiers.formats import format_for
+from extforge_verifiers.paths import lies_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -535,7 +536,7 @@ def _smoke_problem(root: Path, runtime: Runtime, entry: _Smoke, changed: float) 
     """Return why a scenario does not count; empty when it does."""
     if entry.status == "pass":
         evidence = root / (entry.evidence or "")
-        if not evidence.is_file() or root not in evidence.resolve().parents:
+        if not evidence.is_file() or not lies_in(evidence, root):
             return f"there is no evidence at {entry.evidence!r}"
         if evidence.stat().st_size == 0:
             return "the evidence is empty"
