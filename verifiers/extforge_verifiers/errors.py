@@ -3,6 +3,8 @@
 * VerifierError
   x DocumentError  -- a YAML or JSON document cannot be read; `.findings` say where and why
 
+`Unusable` is what it shares with the errors of the other packages that have findings.
+
 A fake artifact is not an error: `verify_artifact()` reports it.
 """
 
@@ -15,15 +17,15 @@ if TYPE_CHECKING:
 
     from extforge_verifiers.findings import Finding
 
-__all__ = ["DocumentError", "VerifierError"]
+__all__ = ["DocumentError", "Unusable", "VerifierError"]
 
 
 class VerifierError(Exception):
     """Base class; catch this to catch them all."""
 
 
-class DocumentError(VerifierError):
-    """A document cannot be read: every problem found in it is in `findings`."""
+class Unusable(Exception):
+    """Something cannot be used: every problem found in it is in `findings`."""
 
     def __init__(self, source: str, findings: Sequence[Finding]) -> None:
         super().__init__(source, findings)  # the same as __init__ got, so it pickles
@@ -35,3 +37,7 @@ class DocumentError(VerifierError):
             f"{str(f.where) or self.source}: {f.message} [{f.code}]"
             for f in self.findings
         )
+
+
+class DocumentError(Unusable, VerifierError):
+    """A document cannot be read."""
