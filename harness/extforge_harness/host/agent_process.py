@@ -14,15 +14,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from extforge_harness.host.inside import (
-    Facts,
-    Talk,
-    do_job,
-    error_facts,
-    host_version,
-    send_logs_to,
-    skill_settings,
-)
+from extforge_harness.host.inside import Facts, Talk, do_job, error_facts, host_version, send_logs_to, skill_settings
 
 START_SECONDS = 60
 GATE = "extforge.gate"

@@ -246,9 +246,7 @@ class _Judge:
         results = [r for r in turn["results"] if r["tool"] == name]
         if turn.get("error"):
             self.find(
-                "host-turn-failed",
-                f"the turn that calls {name!r} failed: {short(turn['error'])}",
-                "tool_result_failed",
+                "host-turn-failed", f"the turn that calls {name!r} failed: {short(turn['error'])}", "tool_result_failed"
             )
         if name not in turn["offered"]:
             self.find("host-tool-not-offered", f"the model is not offered the tool {name!r}", "tool_not_registered")

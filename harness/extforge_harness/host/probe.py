@@ -200,10 +200,7 @@ def make_agent(
     from openjiuwen.harness.schema.deep_agent_spec import DeepAgentSpec
 
     spec = {
-        "model": {
-            "model_client_config": {"client_provider": "OpenAI", **client},
-            "model_request_config": request,
-        },
+        "model": {"model_client_config": {"client_provider": "OpenAI", **client}, "model_request_config": request},
         "card": {"id": name, "name": name, "description": "extforge"},
         "workspace": {"root_path": str(workspace)},
         "rails": [{"type": "core.skill_use", "params": host.skill_settings(workspace)}],

@@ -217,10 +217,7 @@ def trust_of(levels: Iterable[MutationLevel]) -> str | None:
 
     `auto_safe`, `side_effect`, `requires_approval`, or `mixed`; an unclassified tool counts as a mutating one.
     """
-    names = {
-        MutationLevel.SAFE_READ: "auto_safe",
-        MutationLevel.SIDE_EFFECT: "side_effect",
-    }
+    names = {MutationLevel.SAFE_READ: "auto_safe", MutationLevel.SIDE_EFFECT: "side_effect"}
     found = {names.get(level, "requires_approval") for level in levels}
     return None if not found else found.pop() if len(found) == 1 else "mixed"
 
