@@ -20,7 +20,7 @@ from extforge_verifiers.documents import Document, read_document, read_text
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.findings import Finding, Report, Severity, Where
 from extforge_verifiers.frontmatter import check_skill
-from extforge_verifiers.hostnames import HIDDEN_SKILL_FOLDERS, SIDECAR_FILES
+from extforge_verifiers.hostnames import FAILURES, HIDDEN_SKILL_FOLDERS, SIDECAR_FILES
 from extforge_verifiers.paths import lies_in
 from extforge_verifiers.sources import (
     Source,
@@ -51,18 +51,7 @@ _SECRETS = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----|\bAKIA[0-9A-Z]{16}\b|\bsk-[A-Za-z0-9_-]{20,}\b|\bgh[pousr]_[A-Za-z0-9]{36,}\b"
     r"|\bxox[abprs]-[A-Za-z0-9-]{10,}|\bAIza[0-9A-Za-z_-]{35}\b"
 )
-_SECRET_SUFFIXES = (
-    ".py",
-    ".yaml",
-    ".yml",
-    ".json",
-    ".md",
-    ".txt",
-    ".toml",
-    ".env",
-    ".cfg",
-    ".ini",
-)
+_SECRET_SUFFIXES = tuple(".py .yaml .yml .json .md .txt .toml .env .cfg .ini".split())
 # Distribution names whose import name differs.
 _IMPORT_NAMES = {
     "python-pptx": "pptx",
@@ -77,18 +66,6 @@ _IMPORT_NAMES = {
     "python-dateutil": "dateutil",
     "arabic-reshaper": "arabic_reshaper",
     "python-bidi": "bidi",
-}
-# openJiuwen's name for what is wrong, where it is not `manifest_invalid`.
-_FAILURES = {
-    "extension-class-missing": "module_import_failed",
-    "extension-constraint-missing": "harness_load_failed",
-    "extension-entry-point": "entry_point_not_allowed",
-    "extension-file-missing": "harness_load_failed",
-    "extension-import-missing": "module_import_failed",
-    "extension-module-missing": "module_import_failed",
-    "extension-module-prefix": "module_import_failed",
-    "extension-skill-hidden": "skill_not_loaded",
-    "extension-syntax": "module_import_failed",
 }
 # Optional by design: code that looks for them and does without.
 _OPTIONAL_IMPORTS = frozenset(("arabic_reshaper", "bidi", "typing_extensions"))
@@ -139,7 +116,7 @@ class Tree:
         **more: Any,
     ) -> None:
         """Note an error about the tree."""
-        failure_id = failure_id or _FAILURES.get(code, "manifest_invalid")
+        failure_id = failure_id or FAILURES.get(code, "manifest_invalid")
         fix = more.pop("fix", None)
         severity = more.pop("severity", Severity.ERROR)
         where = more.pop("where", None) or Where(

@@ -6,6 +6,7 @@ A tool or rail of the same name loads, until the agent it meets already has the 
 from __future__ import annotations
 
 __all__ = [
+    "FAILURES",
     "HIDDEN_SKILL_FOLDERS",
     "HOOKS",
     "HOST_RAILS",
@@ -72,4 +73,29 @@ RESERVED_FILES = SIDECAR_FILES | {
     "manifest.json",
     "expert_harness.yaml",
     "harness.yaml",
+}
+
+# Finding code -> openJiuwen's attribution id for it (its verify_ext skill), where a code has one.
+FAILURES = {
+    "extension-class-missing": "module_import_failed",
+    "extension-constraint-missing": "harness_load_failed",
+    "extension-constructor": "class_init_failed",
+    "extension-entry-point": "entry_point_not_allowed",
+    "extension-file-missing": "harness_load_failed",
+    "extension-guard-open": "rail_hook_not_observed",
+    "extension-hook-sync": "rail_hook_not_observed",
+    "extension-hook-unknown": "rail_hook_not_observed",
+    "extension-import-missing": "module_import_failed",
+    "extension-init-code": "module_import_failed",
+    "extension-lazy-import": "tool_result_failed",
+    "extension-module-missing": "module_import_failed",
+    "extension-module-prefix": "module_import_failed",
+    "extension-not-a-rail": "harness_load_failed",
+    "extension-not-a-tool": "harness_load_failed",
+    "extension-rail-idle": "rail_hook_not_observed",
+    "extension-skill-hidden": "skill_not_loaded",
+    "extension-syntax": "module_import_failed",
+    "extension-tool-card": "manifest_invalid",
+    "extension-tool-method": "tool_result_failed",
+    "extension-tool-schema": "manifest_invalid",
 }
