@@ -385,13 +385,9 @@ def _check_unique(blueprints: list[Blueprint]) -> Iterator[Finding]:
         names += [("rail class", "rails", i, rail.class_name, "class") for i, rail in enumerate(blueprint.rails)]
         names += [("skill", "skills", i, skill.name, "name") for i, skill in enumerate(blueprint.skills)]
         for what, field_name, index, name, key in names:
-            first = seen.setdefault((what, name.casefold()), blueprint)
-            if first is blueprint and sum(n[0] == what and n[3].casefold() == name.casefold() for n in names) < 2:
-                continue
-            if (
-                first is blueprint
-                and next(n[2] for n in names if n[0] == what and n[3].casefold() == name.casefold()) == index
-            ):
+            first = seen.get((what, name.casefold()))
+            if first is None:
+                seen[what, name.casefold()] = blueprint
                 continue
             words = f"the {what} {name!r} is already used by {first.name!r}; the host refuses the second"
             code = f"plan-{what.replace(' ', '-')}-duplicate"
@@ -455,19 +451,7 @@ def _check_derived(blueprint: Blueprint) -> Iterator[Finding]:
     yield from _check_modules(blueprint)
 
 
-SHARED_MODULES = (
-    "artifact",
-    "calls",
-    "drawing",
-    "figures",
-    "fonts",
-    "inputs",
-    "network",
-    "places",
-    "screen",
-    "state",
-    "verify",
-)
+SHARED_MODULES = "artifact calls drawing figures fonts inputs network places screen state verify".split()
 
 
 def _check_modules(blueprint: Blueprint) -> Iterator[Finding]:

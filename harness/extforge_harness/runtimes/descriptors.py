@@ -29,7 +29,6 @@ __all__ = [
     "KINDS",
     "NOT_EXAMINED",
     "PROVIDERS",
-    "WIRES",
     "Mount",
     "Provider",
     "Registry",
@@ -44,7 +43,6 @@ ENTRY_POINTS = "extforge.runtimes"
 NOT_EXAMINED = "not examined yet"
 Fact = Literal["verified", "inferred"]
 Wire = Literal["openai_chat", "openai_responses", "anthropic_messages", "account"]
-WIRES = ("openai_chat", "openai_responses", "anthropic_messages", "account")
 
 
 class Mount(Model):
