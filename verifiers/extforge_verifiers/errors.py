@@ -10,12 +10,14 @@ A fake artifact is not an error: `verify_artifact()` reports it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
+
+from extforge_verifiers.findings import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from extforge_verifiers.findings import Finding
+    from extforge_verifiers.findings import Where
 
 __all__ = ["DocumentError", "Unusable", "VerifierError"]
 
@@ -31,6 +33,13 @@ class Unusable(Exception):
         super().__init__(source, findings)  # the same as __init__ got, so it pickles
         self.source = source
         self.findings = tuple(findings)
+
+    @classmethod
+    def because(
+        cls, code: str, message: str, where: Where, fix: str | None = None
+    ) -> Self:
+        """Return the error for one problem in the document at `where`."""
+        return cls(where.path or "", [Finding(code, message, where=where, fix=fix)])
 
     def __str__(self) -> str:
         return "\n".join(
