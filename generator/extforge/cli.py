@@ -110,10 +110,9 @@ def _report_json(message: str, findings: Sequence[Finding] = ()) -> None:
     import contextlib
 
     from extforge.commands.printing import emit_json
-    from extforge_verifiers.reports.json import finding_data
 
     with contextlib.suppress(OSError):
-        emit_json("error", {"error": message, "findings": [finding_data(finding) for finding in findings]})
+        emit_json("error", {"error": message, "findings": findings})
 
 
 def _report(exc: Exception) -> int:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from extforge.commands.printing import EXIT_BAD, EXIT_GOOD, EXIT_USAGE, emit_json
+from extforge.commands.printing import EXIT_BAD, EXIT_GOOD, EXIT_USAGE, emit_json, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,23 +52,19 @@ def read_plan(plan: str, into: str | None, max_designs: int, skills_from: tuple[
 
 def print_choices(checked: CheckedPlan) -> None:
     """Write what was derived for each design."""
-    from extforge_verifiers.reports.text import printable
-
     for blueprint in checked.blueprints:
         parts = [f"rail {r.class_name} ({r.does})" for r in blueprint.rails]
         parts += [f"tool {t.name} ({t.does}{f' {t.format}' if t.format else ''})" for t in blueprint.tools]
         parts += [f"skill {s.name}" for s in blueprint.skills]
         click.echo(f"{blueprint.name} ({blueprint.design.kind}): {', '.join(parts)}")
         for choice in blueprint.choices:
-            click.echo(printable(f"  {choice.subject}: {choice.value}  <- {choice.reason}"))
+            say(f"  {choice.subject}: {choice.value}  <- {choice.reason}")
         for path in blueprint.planned:
-            click.echo(printable(f"  to add by hand: {path}"))
+            say(f"  to add by hand: {path}")
 
 
 def print_plan_json(checked: CheckedPlan, *, bad: bool) -> None:
     """Write a checked plan as JSON."""
-    from extforge_verifiers.reports.json import finding_data
-
     designs = [
         {
             "extension_name": b.name,
@@ -91,6 +87,6 @@ def print_plan_json(checked: CheckedPlan, *, bad: bool) -> None:
             "source": checked.label,
             "package_name": checked.package_name,
             "designs": designs,
-            "findings": [finding_data(finding) for finding in checked.findings],
+            "findings": checked.findings,
         },
     )
