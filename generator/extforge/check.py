@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from extforge.community import check_skill_source
 from extforge.contents import SCHEMAS
-from extforge.derive import Blueprint, Installed, derive, relate
+from extforge.derive import SHARED_PARTS, Blueprint, Installed, derive, relate
 from extforge.errors import PlanError
 from extforge.external import check_external
 from extforge.lint import check_content
@@ -451,13 +451,12 @@ def _check_derived(blueprint: Blueprint) -> Iterator[Finding]:
     yield from _check_modules(blueprint)
 
 
-SHARED_MODULES = "artifact calls drawing figures fonts inputs network places screen state verify".split()
-
-
 def _check_modules(blueprint: Blueprint) -> Iterator[Finding]:
     """Two parts must not need the same file, nor one of the files that all parts share."""
     owners = {
-        f"{folder}.{blueprint.name}_{name}": "a shared part" for name in SHARED_MODULES for folder in ("tools", "rails")
+        f"{folder}.{blueprint.name}_{name}": "a shared part"
+        for name in (*SHARED_PARTS, "verify")
+        for folder in ("tools", "rails")
     }
     parts: list[Tool | Rail] = [*blueprint.tools, *blueprint.rails]
     for part in parts:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FORMAT_WORDS",
+    "SHARED_PARTS",
     "Blueprint",
     "Choice",
     "Guards",
@@ -75,6 +76,11 @@ _RAIL_WORDS: dict[str, tuple[str, ...]] = {
     "reminder": ("remind", "reminder", "every", "check", "periodic", "interval", "提醒", "每", "定期"),
 }
 _GUARD_WORDS = ("guard", "forbid", "block", "deny")
+# Modules that several tools or rails of an extension share, and the folder that each stands in.
+SHARED_PARTS = {
+    **dict.fromkeys(("inputs", "artifact", "fonts", "figures", "drawing", "places", "network"), "tools"),
+    **dict.fromkeys(("calls", "screen", "state"), "rails"),
+}
 _WORD = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]+")
 
 
