@@ -40,7 +40,7 @@ tbody th{font-weight:400;overflow-wrap:anywhere}
 .kind{color:var(--soft);font-size:.85rem;display:block}
 .works{--tone:var(--works)}.partly{--tone:var(--partly)}.elsewhere{--tone:var(--elsewhere)}.no{--tone:var(--no)}
 .unknown{--tone:var(--unknown)}
-.mark{color:var(--tone);font-weight:600;white-space:nowrap}
+.mark{color:var(--tone);font-weight:600}
 .how{display:block;color:var(--soft);font-size:.85rem}
 .badge{display:inline-block;border:1px solid var(--line);border-radius:1rem;padding:0 .55rem;font-size:.8rem;white-space:nowrap}
 td.cell{position:relative}
