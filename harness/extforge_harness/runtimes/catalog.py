@@ -184,10 +184,7 @@ class Catalog:
     registry: Registry
 
     def __getitem__(self, capability_id: str) -> Capability:
-        for capability in self.capabilities:
-            if capability.id == capability_id:
-                return capability
-        raise KeyError(capability_id)
+        return {capability.id: capability for capability in self.capabilities}[capability_id]
 
     @property
     def levels(self) -> dict[str, MutationLevel]:

@@ -131,10 +131,7 @@ class Registry:
     packages: dict[str, str]  # runtime id -> importable package
 
     def __getitem__(self, runtime_id: str) -> Runtime:
-        for runtime in self.runtimes:
-            if runtime.id == runtime_id:
-                return runtime
-        raise KeyError(runtime_id)
+        return {runtime.id: runtime for runtime in self.runtimes}[runtime_id]
 
     @property
     def ids(self) -> tuple[str, ...]:
