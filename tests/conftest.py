@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support import SHARED, Plans
 
-from extforge_harness.host.run import host_available
+from extforge_harness.host.process import host_available
 
 if TYPE_CHECKING:
     from pathlib import Path

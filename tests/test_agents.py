@@ -684,7 +684,7 @@ def test_build_agent_returns_the_folder(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_an_old_host_skips_the_check_and_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("extforge_harness.agents.package.host_available", lambda: True)
-    monkeypatch.setattr("extforge_harness.host.agents.host_available", lambda _: True)
+    monkeypatch.setattr("extforge_harness.host.agents.require_host", lambda _: None)
     monkeypatch.setattr("extforge_harness.host.agents.converse", lambda *_, **__: {"too_old": "0.1.15"})
     report = build_package(parse_agent(agent()), [], tmp_path).report
     assert "openJiuwen 0.1.15 has no providers" in report.skipped["host"]

@@ -304,3 +304,24 @@ def test_the_process_gets_nothing_of_the_users(tmp_path: Path, monkeypatch: pyte
     assert found["cwd"] == str(tmp_path / "scratch" / "work")
     assert found["env"]["HOME"] == str(tmp_path / "scratch" / "home")
     assert KEY not in json.dumps(found)
+
+
+INSIDE = """
+import importlib.util, subprocess, sys
+from extforge_harness.host.inside import do_job
+
+def work(job, talk):
+    print("a library speaks")
+    program = [sys.executable, "-c", "import sys; print(repr(sys.stdin.read()))"]
+    read = subprocess.run(program, capture_output=True, text=True, timeout=20).stdout.strip()
+    ours = [name for name in ("agents", "inside", "process", "run") if importlib.util.find_spec(name)]
+    return {"job": job, "read": read, "ours": ours}
+
+do_job(work)
+"""
+
+
+def test_what_runs_inside_neither_disturbs_the_conversation_nor_meets_our_modules(tmp_path: Path) -> None:
+    (tmp_path / "inside.py").write_text(INSIDE)
+    found = converse(tmp_path / "inside.py", {"k": "v"}, tmp_path / "scratch", timeout=60.0)
+    assert found == {"job": {"k": "v"}, "read": "''", "ours": []}

@@ -438,7 +438,7 @@ def test_the_json_of_several_plans_is_one_document(place: Path) -> None:
 
 
 def test_what_was_to_be_proved_and_could_not_is_missing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("extforge_harness.host.run.host_available", lambda *_: False)
+    monkeypatch.setattr("extforge_harness.host.process.host_available", lambda *_: False)
     code, out, err = call(place, "runtimes", "matrix", TREE, "--prove")
     assert (code, "not tried: openJiuwen is not installed" in err, "sales_deck" in out) == (3, True, True), err
 

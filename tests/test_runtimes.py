@@ -6,6 +6,7 @@ import ast
 import dataclasses
 import hashlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -873,3 +874,16 @@ def test_descriptions_fit_their_schemas(kind: str) -> None:
         jsonschema.validate({"sdk": None, **data} if kind == "runtime" else data, schema_of(kind))
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"id": "x", "colour": "red"}, schema_of(kind))
+
+
+def test_no_cell_of_the_page_reaches_into_the_next(tmp_path: Path) -> None:
+    from test_reports import Page
+
+    html = render_page(build_matrix(build_catalog(SAMPLE, REGISTRY)))
+    measure = """<script>document.title = Array.from(document.querySelectorAll('td.cell .mark')).filter(mark =>
+        mark.getBoundingClientRect().right > mark.parentElement.getBoundingClientRect().right).length + ' too wide';
+        </script>"""
+    bare = re.sub(r"<meta http-equiv[^>]*>", "", html).replace("</body>", f"{measure}</body>")
+    page = Page(bare, tmp_path)
+    dom = page.run("--window-size=1200,800", "--dump-dom").stdout
+    assert "<title>0 too wide</title>" in dom

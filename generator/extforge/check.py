@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from extforge.community import check_skill_source
 from extforge.contents import SCHEMAS
-from extforge.derive import Blueprint, Installed, derive, relate
+from extforge.derive import SHARED_PARTS, Blueprint, Installed, derive, relate
 from extforge.errors import PlanError
 from extforge.external import check_external
 from extforge.lint import check_content
@@ -413,13 +413,9 @@ def _check_unique(blueprints: list[Blueprint]) -> Iterator[Finding]:
         names += [("rail class", "rails", i, rail.class_name, "class") for i, rail in enumerate(blueprint.rails)]
         names += [("skill", "skills", i, skill.name, "name") for i, skill in enumerate(blueprint.skills)]
         for what, field_name, index, name, key in names:
-            first = seen.setdefault((what, name.casefold()), blueprint)
-            if first is blueprint and sum(n[0] == what and n[3].casefold() == name.casefold() for n in names) < 2:
-                continue
-            if (
-                first is blueprint
-                and next(n[2] for n in names if n[0] == what and n[3].casefold() == name.casefold()) == index
-            ):
+            first = seen.get((what, name.casefold()))
+            if first is None:
+                seen[what, name.casefold()] = blueprint
                 continue
             words = f"the {what} {name!r} is already used by {first.name!r}; the host refuses the second"
             code = f"plan-{what.replace(' ', '-')}-duplicate"
@@ -483,25 +479,12 @@ def _check_derived(blueprint: Blueprint) -> Iterator[Finding]:
     yield from _check_modules(blueprint)
 
 
-SHARED_MODULES = (
-    "artifact",
-    "calls",
-    "drawing",
-    "figures",
-    "fonts",
-    "inputs",
-    "network",
-    "places",
-    "screen",
-    "state",
-    "verify",
-)
-
-
 def _check_modules(blueprint: Blueprint) -> Iterator[Finding]:
     """Two parts must not need the same file, nor one of the files that all parts share."""
     owners = {
-        f"{folder}.{blueprint.name}_{name}": "a shared part" for name in SHARED_MODULES for folder in ("tools", "rails")
+        f"{folder}.{blueprint.name}_{name}": "a shared part"
+        for name in (*SHARED_PARTS, "verify")
+        for folder in ("tools", "rails")
     }
     tools = [(("tools", index), tool, tool.name) for index, tool in enumerate(blueprint.tools)]
     rails = [(("rails", index), rail, rail.class_name) for index, rail in enumerate(blueprint.rails)]

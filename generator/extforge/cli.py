@@ -124,10 +124,9 @@ def _report_json(message: str, findings: Sequence[Finding] = ()) -> None:
     if not {"--json", "--format=json"} & set(words) and ("--format", "json") not in itertools.pairwise(words):
         return
     from extforge.commands.printing import emit_json
-    from extforge_verifiers.reports.json import finding_data
 
     with contextlib.suppress(OSError):
-        emit_json("error", {"error": message, "findings": [finding_data(finding) for finding in findings]})
+        emit_json("error", {"error": message, "findings": findings})
 
 
 def _report(exc: Exception) -> int:

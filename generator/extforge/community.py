@@ -17,6 +17,7 @@ from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.findings import Finding, Where
 from extforge_verifiers.frontmatter import NAME, check_skill
 from extforge_verifiers.hostnames import HIDDEN_SKILL_FOLDERS
+from extforge_verifiers.paths import lies_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,11 +46,11 @@ def read_collection(folders: tuple[str, ...]) -> Collection:
     seen: set[str] = set()
     for top in folders:
         os.scandir(top).close()  # os.walk would pass over a missing folder in silence
-        _walk(top, os.path.realpath(top), collection, seen)
+        _walk(top, collection, seen)
     return collection
 
 
-def _walk(top: str, root: str, collection: Collection, seen: set[str]) -> None:
+def _walk(top: str, collection: Collection, seen: set[str]) -> None:
     for folder, below, names in os.walk(top, followlinks=True):
         real = os.path.realpath(folder)
         if real in seen:  # the same folder twice, or a link that leads back
@@ -57,7 +58,7 @@ def _walk(top: str, root: str, collection: Collection, seen: set[str]) -> None:
             continue
         seen.add(real)
         name = os.path.basename(os.path.abspath(folder))
-        if not _lies_in(real, root):
+        if not lies_in(folder, top):
             collection.passed_over[name] = f"{folder} is a link that leads out of {top}"
             below.clear()
             continue
@@ -82,10 +83,6 @@ def _note(folder: str, why: str, collection: Collection) -> None:
     for place, _, names in os.walk(folder):
         if "SKILL.md" in names:
             collection.passed_over.setdefault(os.path.basename(place), f"{place} {why} with --skills-from")
-
-
-def _lies_in(path: str, root: str) -> bool:
-    return path == root or path.startswith(os.path.join(root, ""))
 
 
 def check_skill_source(collection: Collection, name: str) -> Iterator[Finding]:

@@ -54,7 +54,9 @@ def run_demo(*, folder: str | None, host: bool, tell: Callable[[str], None]) -> 
         tell(f"[{time.monotonic() - started:5.1f}s] {text}")
 
     if host:
-        _need_host()
+        from extforge_harness.host.process import require_host  # noqa: PLC0415 -- not without --host
+
+        require_host()
     target = _folder(folder)
     plan = load_plan(str(shipped(DEMO_PLAN)))
     step(f"plan: {len(plan.blueprints)} designs, {len(plan.findings)} warnings")
@@ -116,14 +118,6 @@ def _try_guard(
         findings.append(Finding("host-guard-closed", f"the guard refuses {test.passes}: {passed}"))
     step(f"asked the guard {blueprint.name}: {refused!r}; a good name passes: {not passed}")
     return Report(f"{blueprint.root}/{rail.work}", "guard", ("refuses", "lets through"), {}, {}, tuple(findings))
-
-
-def _need_host() -> None:
-    from extforge_harness.errors import HostMissing  # noqa: PLC0415
-    from extforge_harness.host.run import INSTALL, host_available  # noqa: PLC0415
-
-    if not host_available():
-        raise HostMissing("openJiuwen is not installed here", INSTALL)
 
 
 def _run_host(target: str, roots: list[str], step: Callable[[str], None]) -> list[Report]:

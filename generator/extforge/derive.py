@@ -8,7 +8,7 @@ to which choice, and `extforge check --explain` prints them.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FORMAT_WORDS",
+    "SHARED_PARTS",
     "Blueprint",
     "Choice",
     "Guards",
@@ -77,8 +78,12 @@ _RAIL_WORDS: dict[str, tuple[str, ...]] = {
     "reminder": ("remind", "reminder", "every", "check", "periodic", "interval", "提醒", "每", "定期"),
 }
 _GUARD_WORDS = ("guard", "forbid", "block", "deny")
+# Modules that several tools or rails of an extension share, and the folder that each stands in.
+SHARED_PARTS = {
+    **dict.fromkeys(("inputs", "artifact", "fonts", "figures", "drawing", "places", "network"), "tools"),
+    **dict.fromkeys(("calls", "screen", "state"), "rails"),
+}
 _WORD = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]+")
-WORK_PREFIXES = {"tool": "tools", "rail": "rails"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,9 +409,7 @@ def _finish_tool(blueprint: Blueprint, index: int, tool: Tool, spec: ToolSpec, o
         plain["state"] = plain.get("state") or blueprint.rails[0].class_name
     if tool.does in EXTERNAL:
         plain = external_options(tool.does, tool.name, plain)
-    return Tool(
-        tool.name, tool.class_name, tool.module, tool.work, tool.does, description, mutation, params, form, plain
-    )
+    return replace(tool, description=description, mutation=mutation, input_params=params, format=form, options=plain)
 
 
 _OUTSIDE = {
@@ -426,12 +429,8 @@ def _tool_description(blueprint: Blueprint, tool: Tool, form: str) -> str:
         text = f"{head} {form.upper()} {'文件：' if chinese else 'file: '}{subject}"
     elif tool.does == "report":
         rail = blueprint.rails[0].does
-        head = (
-            f"报告本会话中 {rail} 的记录："
-            if chinese
-            else f"Report what the {rail} rail has recorded in this session: "
-        )
-        text = head + subject
+        chosen = f"报告本会话中 {rail} 的记录：", f"Report what the {rail} rail has recorded in this session: "
+        text = chosen[0 if chinese else 1] + subject
     elif tool.does in EXTERNAL:
         text = _OUTSIDE[tool.does][0 if chinese else 1] + subject
     else:
@@ -503,7 +502,7 @@ def _rail_choice(blueprint: Blueprint) -> tuple[str, str]:
         if found:
             return found[0], f"the word {found[1]!r}, and a tool to report it"
         if form := find_word(words, FORMAT_WORDS):
-            return ("artifact_gate", f"the word {form[1]!r}: the tool's files are checked")
+            return "artifact_gate", f"the word {form[1]!r}: the tool's files are checked"
         return "audit", "a rail with a tool to report what it saw"
     if "skill" in design.components:
         return "prompt", "a rail beside a skill puts that skill into the prompt"

@@ -8,12 +8,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from extforge_verifiers.findings import Finding
+from extforge_verifiers.errors import Unusable
 
 __all__ = ["ExtforgeError", "PlanError", "TargetError", "TemplateError"]
 
@@ -22,16 +17,8 @@ class ExtforgeError(Exception):
     """Base class; catch this to catch them all."""
 
 
-class PlanError(ExtforgeError):
+class PlanError(Unusable, ExtforgeError):
     """The plan cannot be used: every problem found in it is in `findings`."""
-
-    def __init__(self, source: str, findings: Sequence[Finding]) -> None:
-        super().__init__(source, findings)  # the same arguments as __init__, so it pickles
-        self.source = source
-        self.findings = tuple(findings)
-
-    def __str__(self) -> str:
-        return "\n".join(f"{f.where}: {f.message} [{f.code}]" for f in self.findings)
 
 
 class TargetError(ExtforgeError):

@@ -19,7 +19,6 @@ __all__ = [
     "AuditSpec",
     "BudgetSpec",
     "CommandSpec",
-    "Component",
     "CustomSpec",
     "DoesRail",
     "DoesTool",
@@ -42,7 +41,6 @@ __all__ = [
     "ToolSpec",
 ]
 
-Component = Literal["rail", "tool", "skill"]
 Seconds = Annotated[float, Field(gt=0, le=280)]  # the host gives a tool 300
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from extforge import __version__
 from extforge.acceptance import acceptance_text
 from extforge.bundle import BUNDLED_FORMATS, bundle
+from extforge.derive import SHARED_PARTS
 from extforge.errors import TemplateError
 from extforge.rules import MODULE_PREFIX
 from extforge.serialise import json_text, manifest_text
@@ -79,80 +80,52 @@ def build_context(blueprint: Blueprint, formats: Mapping[str, str]) -> dict[str,
     }
 
 
+def _shared_parts(blueprint: Blueprint) -> list[str]:
+    """Return which of SHARED_PARTS the tools and rails of an extension need."""
+    writes = {tool.format for tool in blueprint.tools if tool.format}
+    does = {tool.does for tool in blueprint.tools} | {rail.does for rail in blueprint.rails}
+    needs = {
+        "inputs": blueprint.tools,
+        "artifact": writes,
+        "fonts": writes & {"pdf", "png"},
+        "figures": writes & {"png", "svg", "html"},
+        "drawing": writes & {"svg", "html"},
+        "places": does & set(EXTERNAL),
+        "network": does & {"http"},
+        "calls": blueprint.rails,
+        "screen": does & {"output_guard", "result_filter"},
+        "state": does & {"audit", "budget", "reminder"},
+    }
+    return [part for part, reasons in needs.items() if reasons]
+
+
 class _Layout:
     """Which modules the extension has besides its tools and rails, and where."""
 
     def __init__(self, blueprint: Blueprint) -> None:
-        name = self.name = blueprint.name
+        self.name = blueprint.name
+        self.parts = {part: f"{home}.{self.name}_{part}" for part, home in SHARED_PARTS.items()}
+        self.verify = f"{'tools' if blueprint.tools else 'rails'}.{self.name}_verify"
+        shared = {part: self.parts[part] for part in _shared_parts(blueprint)}
+        self.shared = [
+            {"skeleton": part, "path": _path(module), "modules": self.modules(module, module)}
+            for part, module in shared.items()
+        ]
         formats = {tool.format for tool in blueprint.tools if tool.format}
         if any(rail.does == "artifact_gate" for rail in blueprint.rails):
             formats = set(BUNDLED_FORMATS)
-        home = "tools" if blueprint.tools else "rails"
-        self.inputs = f"tools.{name}_inputs"
-        self.artifact = f"tools.{name}_artifact"
-        self.fonts = f"tools.{name}_fonts"
-        self.figures = f"tools.{name}_figures"
-        self.drawing = f"tools.{name}_drawing"
-        self.network = f"tools.{name}_network"
-        self.places = f"tools.{name}_places"
-        self.verify = f"{home}.{name}_verify"
-        self.state = f"rails.{name}_state"
-        self.calls = f"rails.{name}_calls"
-        self.screen = f"rails.{name}_screen"
-        shared = []
-        if blueprint.tools:
-            shared.append(("inputs", self.inputs))
-        if any(tool.format for tool in blueprint.tools):
-            shared.append(("artifact", self.artifact))
-        written = {tool.format for tool in blueprint.tools}
-        if written & {"pdf", "png"}:
-            shared.append(("fonts", self.fonts))
-        if written & {"png", "svg", "html"}:
-            shared.append(("figures", self.figures))
-        if written & {"svg", "html"}:
-            shared.append(("drawing", self.drawing))
-        does = {tool.does for tool in blueprint.tools}
-        if does & set(EXTERNAL):
-            shared.append(("places", self.places))
-        if "http" in does:
-            shared.append(("network", self.network))
-        if blueprint.rails:
-            shared.append(("calls", self.calls))
-        if any(rail.does in ("output_guard", "result_filter") for rail in blueprint.rails):
-            shared.append(("screen", self.screen))
-        if any(rail.does in ("audit", "budget", "reminder") for rail in blueprint.rails):
-            shared.append(("state", self.state))
-        self.shared = [
-            {"skeleton": skeleton, "path": _path(module), "modules": self.modules(module, module)}
-            for skeleton, module in shared
+        verifier = bundle(tuple(sorted(formats))) if formats else {}
+        self.verifier_files = [
+            {"path": f"{_path(self.verify)}/{name}", "text": text} for name, text in verifier.items()
         ]
-        self.verifier_files = []
-        if formats:
-            for file_name, text in bundle(tuple(sorted(formats))).items():
-                self.verifier_files.append({"path": f"{_path(self.verify)}/{file_name}", "text": text})
         modules = [tool.module for tool in blueprint.tools] + [rail.module for rail in blueprint.rails]
-        modules += [module for _, module in shared]
-        packages = {package for module in modules for package in _parents(module)}
-        self.packages = sorted(packages)
+        modules += shared.values()
+        self.packages = sorted({package for module in modules for package in _parents(module)})
 
     def modules(self, module: str, work: str) -> list[tuple[str, str]]:
         """Return (key, how `module` imports it) for every part of the extension, in ruff's order."""
-        targets = {
-            "artifact": self.artifact,
-            "calls": self.calls,
-            "drawing": self.drawing,
-            "figures": self.figures,
-            "fonts": self.fonts,
-            "inputs": self.inputs,
-            "network": self.network,
-            "places": self.places,
-            "screen": self.screen,
-            "state": self.state,
-            "verify_checking": f"{self.verify}.checking",
-            "verify_findings": f"{self.verify}.findings",
-            "verify_table": f"{self.verify}.table",
-            "work": work,
-        }
+        targets = {**self.parts, "work": work}
+        targets |= {f"verify_{name}": f"{self.verify}.{name}" for name in ("checking", "findings", "table")}
         found = [(key, relative_import(module, t)) for key, t in targets.items()]
         # isort: the furthest parent first, then by name.
         return sorted(found, key=lambda pair: (-_dots(pair[1]), pair[1]))

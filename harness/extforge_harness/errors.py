@@ -24,6 +24,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from extforge_verifiers.errors import Unusable
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -84,16 +86,8 @@ class ChatMalformed(ChatFailed):
     """The endpoint's answer is too large, or no message."""
 
 
-class AgentError(HarnessError):
+class AgentError(Unusable, HarnessError):
     """An agent cannot be used: every problem is in `findings`."""
-
-    def __init__(self, source: str, findings: Sequence[Finding]) -> None:
-        super().__init__(source, findings)  # the same as __init__ got, so it pickles
-        self.source = source
-        self.findings = tuple(findings)
-
-    def __str__(self) -> str:
-        return "\n".join(f"{str(f.where) or self.source}: {f.message} [{f.code}]" for f in self.findings)
 
 
 class AgentDefinitionError(AgentError, ValueError):

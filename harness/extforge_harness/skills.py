@@ -13,6 +13,7 @@ from extforge_verifiers.documents import read_document
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.findings import Finding, Where
 from extforge_verifiers.hostnames import HIDDEN_SKILL_FOLDERS
+from extforge_verifiers.paths import lies_in
 from extforge_verifiers.subjects import is_extension
 
 if TYPE_CHECKING:
@@ -60,17 +61,15 @@ def find_skills(sources: Iterable[str | os.PathLike[str]]) -> dict[str, list[Pat
 def _skills_below(folder: Path) -> list[Path]:
     """Return the skills of a folder; one that is a link out of it is none of them."""
     try:
-        root = folder.resolve()
-        entries = sorted(folder.iterdir())
         return [
             entry
-            for entry in entries
+            for entry in sorted(folder.iterdir())
             if not entry.name.startswith(".")
             and entry.name not in HIDDEN_SKILL_FOLDERS  # the host passes over these
             and (entry / "SKILL.md").is_file()
-            and entry.resolve().is_relative_to(root)
+            and lies_in(entry, folder)
         ]
-    except (OSError, RuntimeError):  # RuntimeError: links in a circle
+    except OSError:
         return []
 
 
@@ -85,9 +84,8 @@ def _skills_of(tree: Path) -> list[Path]:
             continue
         except DocumentError:
             return []
-        root = tree.resolve()
-        inside = [tree / folder for folder in _skill_dirs(manifest)]
-        return [path for folder in inside if folder.resolve().is_relative_to(root) for path in _skills_below(folder)]
+        folders = [tree / folder for folder in _skill_dirs(manifest)]
+        return [path for folder in folders if lies_in(folder, tree) for path in _skills_below(folder)]
     return []
 
 
@@ -112,10 +110,9 @@ def check_skill_files(folder: str) -> Iterator[Finding]:
         OSError: when a file cannot be read.
     """
     total = count = 0
-    root = os.path.realpath(folder)
     for path in _files(folder):
         where, name = Where(path), os.path.relpath(path, folder)
-        if not os.path.realpath(path).startswith(os.path.join(root, "")):
+        if not lies_in(path, folder):
             yield Finding("extension-path-escapes", f"{name} is a link that leads out of the skill", where=where)
             continue
         if not os.path.isfile(path):

@@ -114,18 +114,15 @@ def read_text(data: bytes, source: str) -> str:
     """
     if len(data) > SIZE_LIMIT:
         words = f"{len(data):,} bytes; a document may have {SIZE_LIMIT:,}"
-        raise DocumentError(
-            source, [Finding("document-too-large", words, where=Where(source))]
-        )
+        raise DocumentError.because("document-too-large", words, Where(source))
     try:
         return data.removeprefix(b"\xef\xbb\xbf").decode("utf-8")
     except UnicodeDecodeError as exc:
         line = data.count(b"\n", 0, exc.start) + 1
         words = f"not UTF-8: byte {data[exc.start]:#04x}"
-        fix = "save the file as UTF-8"
         where = Where(source, line=line, offset=exc.start)
-        raise DocumentError(
-            source, [Finding("document-encoding", words, where=where, fix=fix)]
+        raise DocumentError.because(
+            "document-encoding", words, where, "save the file as UTF-8"
         ) from None
 
 
@@ -198,16 +195,8 @@ def parse_json(
     if rest is not None and rest.end() < len(text):
         line, column = _Lines(text).mark(rest.end())
         where = Where(source, line=line + line_offset, column=column)
-        raise DocumentError(
-            source,
-            [
-                Finding(
-                    "document-syntax",
-                    "more text after the end of the JSON value",
-                    where=where,
-                )
-            ],
-        )
+        words = "more text after the end of the JSON value"
+        raise DocumentError.because("document-syntax", words, where)
     return document
 
 
@@ -220,9 +209,7 @@ def scan_json(
         value, end = reader.read(reader.skip(start), ())
     except _Syntax as exc:
         where = reader.where(exc.offset)
-        raise DocumentError(
-            source, [Finding(exc.code, exc.message, where=where)]
-        ) from None
+        raise DocumentError.because(exc.code, exc.message, where) from None
     if reader.duplicates:
         raise DocumentError(source, reader.duplicates)
     return Document(value, source, reader.marks, reader.key_marks), end
@@ -385,14 +372,8 @@ def parse_yaml(text: str, source: str, *, line_offset: int = 0) -> Document:
             else Where(source)
         )
         words = ", ".join(str(part) for part in (exc.context, exc.problem) if part)
-        raise DocumentError(
-            source,
-            [
-                Finding(
-                    "document-syntax", words, where=where, fix=_yaml_fix(text, words)
-                )
-            ],
-        ) from None
+        fix = _yaml_fix(text, words)
+        raise DocumentError.because("document-syntax", words, where, fix) from None
     except yaml.YAMLError as exc:  # a character that YAML forbids
         position = getattr(exc, "position", None)
         line = (
@@ -407,15 +388,11 @@ def parse_yaml(text: str, source: str, *, line_offset: int = 0) -> Document:
             else ""
         )
         words = f"a character that YAML does not allow: {shown}".rstrip(": ")
-        raise DocumentError(
-            source,
-            [Finding("document-character", words, where=Where(source, line=line))],
-        ) from None
+        where = Where(source, line=line)
+        raise DocumentError.because("document-character", words, where) from None
     except RecursionError:
         words = f"nested more than {DEPTH_LIMIT} levels deep"
-        raise DocumentError(
-            source, [Finding("document-too-deep", words, where=Where(source))]
-        ) from None
+        raise DocumentError.because("document-too-deep", words, Where(source)) from None
     builder = _YamlBuilder(source, line_offset)
     if root is None:
         return Document(None, source, {(): (1 + line_offset, 1)})

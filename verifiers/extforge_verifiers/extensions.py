@@ -13,7 +13,7 @@ import errno
 import os
 import posixpath
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -21,7 +21,8 @@ from extforge_verifiers.documents import Document, read_document, read_text
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.findings import Finding, Report, Severity, Where
 from extforge_verifiers.frontmatter import SKILL_PROFILES, check_skill
-from extforge_verifiers.hostnames import HIDDEN_SKILL_FOLDERS, SIDECAR_FILES
+from extforge_verifiers.hostnames import FAILURES, HIDDEN_SKILL_FOLDERS, SIDECAR_FILES
+from extforge_verifiers.paths import lies_in
 from extforge_verifiers.sources import (
     Source,
     SourceError,
@@ -51,18 +52,7 @@ _SECRETS = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----|\bAKIA[0-9A-Z]{16}\b|\bsk-[A-Za-z0-9_-]{20,}\b|\bgh[pousr]_[A-Za-z0-9]{36,}\b"
     r"|\bxox[abprs]-[A-Za-z0-9-]{10,}|\bAIza[0-9A-Za-z_-]{35}\b"
 )
-_SECRET_SUFFIXES = (
-    ".py",
-    ".yaml",
-    ".yml",
-    ".json",
-    ".md",
-    ".txt",
-    ".toml",
-    ".env",
-    ".cfg",
-    ".ini",
-)
+_SECRET_SUFFIXES = tuple(".py .yaml .yml .json .md .txt .toml .env .cfg .ini".split())
 # Distribution names whose import name differs.
 _IMPORT_NAMES = {
     "python-pptx": "pptx",
@@ -120,15 +110,22 @@ class Tree:
             raise OSError(errno.EINVAL, "not a regular file", full)
         return open(full, "rb")
 
+    def misshapen(self, message: str, *at: str | int, key: bool = False) -> None:
+        """Note that a part of the manifest is not what it must be."""
+        assert self.document is not None
+        where = self.document.where(at, key=key)
+        self.report("extension-manifest-shape", message, where=where)
+
     def report(
         self,
         code: str,
         message: str,
         path: str = "",
-        failure_id: str = "manifest_invalid",
+        failure_id: str | None = None,
         **more: Any,
     ) -> None:
         """Note an error about the tree."""
+        failure_id = failure_id or FAILURES.get(code, "manifest_invalid")
         fix = more.pop("fix", None)
         severity = more.pop("severity", Severity.ERROR)
         where = more.pop("where", None) or Where(
@@ -167,10 +164,8 @@ def open_tree(path: str) -> Tree:
 
 def _escapes(tree: Tree, name: str) -> bool:
     full = tree.full(name)
-    if not os.path.islink(full):
-        return False  # the walk follows no links, so its folders are none
-    real = os.path.realpath(full)
-    return not real.startswith(os.path.join(tree.real_root, ""))
+    # The walk follows no links, so the folders of a path are none.
+    return os.path.islink(full) and not lies_in(full, tree.root)
 
 
 def _read_module(tree: Tree, name: str) -> None:
@@ -181,13 +176,7 @@ def _read_module(tree: Tree, name: str) -> None:
         with tree.open(name) as stream:
             tree.sources[name] = parse_source(stream.read(), tree.full(name), module)
     except SourceError as exc:
-        tree.report(
-            "extension-syntax",
-            f"{name} {exc.message}",
-            name,
-            "module_import_failed",
-            line=exc.line,
-        )
+        tree.report("extension-syntax", f"{name} {exc.message}", name, line=exc.line)
     except OSError as exc:
         tree.report(
             "extension-unreadable",
@@ -209,24 +198,15 @@ def _read_manifest(tree: Tree) -> None:
         with tree.open(name) as stream:
             tree.document = read_document(stream.read(), tree.full(name))
     except DocumentError as exc:
-        tree.findings += [_as(finding, "manifest_invalid") for finding in exc.findings]
+        tree.findings += [
+            replace(f, failure_id="manifest_invalid") for f in exc.findings
+        ]
         return
     except OSError as exc:
         tree.report("extension-manifest-missing", f"{name}: {exc.strerror}", name)
         return
     if not isinstance(tree.document.value, dict):
         tree.report("extension-manifest-shape", "the manifest must be a mapping", name)
-
-
-def _as(finding: Finding, failure_id: str) -> Finding:
-    return Finding(
-        finding.code,
-        finding.message,
-        finding.severity,
-        finding.where,
-        finding.fix,
-        failure_id,
-    )
 
 
 def verify_extension(path: str) -> Report:
@@ -260,7 +240,7 @@ def _check_harness_config(tree: Tree) -> dict[str, Any]:
     for key in ("name", "description"):
         if key in manifest and not isinstance(manifest[key], str):
             words = f"{key} must be a text"
-            tree.report("extension-manifest-shape", words, where=document.where((key,)))
+            tree.misshapen(words, key)
     if manifest.get("name") not in (None, tree.name) and not tree.metadata:
         words = f"the manifest says name {manifest['name']!r}, but the folder is {tree.name!r}"
         tree.report(
@@ -273,11 +253,7 @@ def _check_harness_config(tree: Tree) -> dict[str, Any]:
     if resources is None:
         resources = {}
     if not isinstance(resources, dict):
-        tree.report(
-            "extension-manifest-shape",
-            "resources must be a mapping",
-            where=document.where(("resources",)),
-        )
+        tree.misshapen("resources must be a mapping", "resources")
         resources = {}
     rails = _check_resources(tree, resources, "rails", check_rail)
     tools = _check_resources(tree, resources, "tools", check_tool)
@@ -297,21 +273,13 @@ def _check_resources(
     items = resources.get(kind) or []
     at = ("resources", kind)
     if not isinstance(items, list):
-        tree.report(
-            "extension-manifest-shape",
-            f"{kind} must be a list",
-            where=tree.document.where(at),
-        )
+        tree.misshapen(f"{kind} must be a list", *at)
         return []
     classes: list[str] = []
     for index, item in enumerate(items):
         where = tree.document.where((*at, index))
         if not isinstance(item, dict):
-            tree.report(
-                "extension-manifest-shape",
-                f"each of {kind} must be a mapping",
-                where=where,
-            )
+            tree.misshapen(f"each of {kind} must be a mapping", *at, index)
             continue
         path = _resource_path(tree, item, where, kind)
         name = item.get("class") or item.get("class_name")
@@ -319,12 +287,7 @@ def _check_resources(
             continue
         if not isinstance(name, str) or not name.isidentifier():
             words = f"class {name!r} is not a class name"
-            tree.report(
-                "extension-class-missing",
-                words,
-                where=where,
-                failure_id="module_import_failed",
-            )
+            tree.report("extension-class-missing", words, where=where)
             continue
         classes.append(name)
         _check_class(tree, path, name, where, check)
@@ -341,11 +304,7 @@ def _resource_path(
     if form == "entry_point":
         words = "type: entry_point never loads from an extension"
         tree.report(
-            "extension-entry-point",
-            words,
-            where=where,
-            failure_id="entry_point_not_allowed",
-            fix="use type: package",
+            "extension-entry-point", words, where=where, fix="use type: package"
         )
         return None
     if form != "package":
@@ -362,25 +321,14 @@ def _resource_path(
     if not isinstance(module, str) or not module.startswith(prefix):
         words = f"module {module!r} does not start with {prefix}; the host imports it from elsewhere, or not at all"
         fix = f"the folder is named {tree.name!r}: module and folder must agree"
-        tree.report(
-            "extension-module-prefix",
-            words,
-            where=where,
-            failure_id="module_import_failed",
-            fix=fix,
-        )
+        tree.report("extension-module-prefix", words, where=where, fix=fix)
         return None
     path = module.removeprefix(prefix).replace(".", "/")
     for candidate in (f"{path}.py", f"{path}/__init__.py"):
         if candidate in tree.files:
             return candidate
     words = f"there is no module {module}: {path}.py is missing"
-    tree.report(
-        "extension-module-missing",
-        words,
-        where=where,
-        failure_id="module_import_failed",
-    )
+    tree.report("extension-module-missing", words, where=where)
     return None
 
 
@@ -389,7 +337,7 @@ def _existing_file(tree: Tree, name: object, where: Where) -> str | None:
         tree.report("extension-manifest-shape", "file must be a path", where=where)
         return None
     path = posixpath.normpath(name)
-    if path.startswith(("/", "..")) or re.match(r"[A-Za-z]:", path):
+    if _leads_out(path):
         tree.report(
             "extension-path-escapes",
             f"{name!r} leads out of the extension",
@@ -397,14 +345,13 @@ def _existing_file(tree: Tree, name: object, where: Where) -> str | None:
         )
         return None
     if path not in tree.files:
-        tree.report(
-            "extension-module-missing",
-            f"there is no file {name}",
-            where=where,
-            failure_id="module_import_failed",
-        )
+        tree.report("extension-module-missing", f"there is no file {name}", where=where)
         return None
     return path
+
+
+def _leads_out(path: str) -> bool:
+    return path.startswith(("/", "..")) or re.match(r"[A-Za-z]:", path) is not None
 
 
 def _check_class(
@@ -421,12 +368,7 @@ def _check_class(
         tree.findings += check(source, source.classes[name])
     elif name not in source.imports and name not in source.constants:
         words = f"{path} has no class {name}"
-        tree.report(
-            "extension-class-missing",
-            words,
-            where=where,
-            failure_id="module_import_failed",
-        )
+        tree.report("extension-class-missing", words, where=where)
 
 
 def _check_skill_dirs(tree: Tree, skills: object) -> list[str]:
@@ -438,7 +380,7 @@ def _check_skill_dirs(tree: Tree, skills: object) -> list[str]:
     dirs = skills.get("dirs") if isinstance(skills, dict) else skills
     if not isinstance(dirs, list) or not all(isinstance(item, str) for item in dirs):
         words = "skills must be {dirs: [a folder, ...]}"
-        tree.report("extension-manifest-shape", words, where=tree.document.where(at))
+        tree.misshapen(words, *at)
         return []
     found: list[str] = []
     for index, folder in enumerate(dirs):
@@ -449,7 +391,7 @@ def _check_skill_dirs(tree: Tree, skills: object) -> list[str]:
 
 def _check_skill_folder(tree: Tree, folder: str, where: Where) -> list[str]:
     path = posixpath.normpath(folder)
-    if path.startswith(("/", "..")) or re.match(r"[A-Za-z]:", path):
+    if _leads_out(path):
         words = f"the skill folder {folder!r} leads out of the extension (the host does not look)"
         tree.report("extension-path-escapes", words, where=where)
         return []
@@ -483,7 +425,7 @@ def _check_skill_folder(tree: Tree, folder: str, where: Where) -> list[str]:
             words = (
                 f"{name} is never seen: the host passes over folders named {hidden!r}"
             )
-            tree.report("extension-skill-hidden", words, name, "skill_not_loaded")
+            tree.report("extension-skill-hidden", words, name)
         elif not any(
             name.startswith(f"{posixpath.dirname(other)}/")
             for other in visible
@@ -521,7 +463,7 @@ def _check_skill_file(tree: Tree, name: str) -> None:
         )
     except DocumentError as exc:
         tree.findings += [
-            _as(finding, "skill_manifest_invalid") for finding in exc.findings
+            replace(f, failure_id="skill_manifest_invalid") for f in exc.findings
         ]
     except OSError as exc:
         tree.report(
@@ -562,12 +504,7 @@ def _check_metadata(
         if isinstance(name, str) and not is_extension(os.path.join(beside, name)):
             words = f"it depends on the constraint {name!r}, which is not beside it"
             where = tree.document.where((*base, "depends_on", index))
-            tree.report(
-                "extension-constraint-missing",
-                words,
-                where=where,
-                failure_id="harness_load_failed",
-            )
+            tree.report("extension-constraint-missing", words, where=where)
 
 
 # --------------------------------------------------------------------------- manifest.json
@@ -589,7 +526,7 @@ def _check_package(tree: Tree) -> dict[str, Any]:
         value = manifest.get(key)
         if not value or (isinstance(value, str) and not value.strip()):
             words = f"a {kind} needs a non-empty {key!r}"
-            tree.report("extension-manifest-shape", words, where=document.where((key,)))
+            tree.misshapen(words, key)
     if kind == "plugin":
         for key in (
             "persona",
@@ -601,11 +538,7 @@ def _check_package(tree: Tree) -> dict[str, Any]:
         ):
             if key in manifest:
                 words = f"a plugin must not have {key!r}"
-                tree.report(
-                    "extension-manifest-shape",
-                    words,
-                    where=document.where((key,), key=True),
-                )
+                tree.misshapen(words, key, key=True)
     counts = {}
     for key, check in (("tools", check_tool), ("rails", check_rail)):
         items = manifest.get(key) or []
@@ -615,16 +548,13 @@ def _check_package(tree: Tree) -> dict[str, Any]:
             where = document.where((key, index))
             if not isinstance(item, dict) or "file" not in item:
                 words = f"each of {key} must be a mapping with file and class"
-                tree.report("extension-manifest-shape", words, where=where)
+                tree.misshapen(words, key, index)
                 continue
             path = _existing_file(tree, item["file"], where)
             name = item.get("class") or item.get("class_name")
             if not isinstance(name, str):
                 tree.report(
-                    "extension-class-missing",
-                    "the class is missing",
-                    where=where,
-                    failure_id="module_import_failed",
+                    "extension-class-missing", "the class is missing", where=where
                 )
             elif path is not None:
                 _check_class(tree, path, name, where, check)
@@ -634,11 +564,8 @@ def _check_package(tree: Tree) -> dict[str, Any]:
         folder = item.get("dir") if isinstance(item, dict) else item
         where = document.where(("skills", index))
         if not isinstance(folder, str):
-            tree.report(
-                "extension-manifest-shape",
-                "a skill must be a folder, or {dir: a folder}",
-                where=where,
-            )
+            words = "a skill must be a folder, or {dir: a folder}"
+            tree.misshapen(words, "skills", index)
             continue
         counts["skills"] += len(_check_skill_folder(tree, folder, where))
     _check_package_paths(tree, kind)
@@ -675,13 +602,13 @@ def _check_package_paths(tree: Tree, kind: str) -> None:
     for at, name, what in named:
         where = document.where(at)
         if not isinstance(name, str):
-            tree.report("extension-manifest-shape", f"must name a {what}", where=where)
+            tree.misshapen(f"must name a {what}", *at)
             continue
         path = posixpath.normpath(name)
         exists = (
             os.path.isdir(tree.full(path)) if what == "folder" else path in tree.files
         )
-        if path.startswith(("/", "..")):
+        if _leads_out(path):
             tree.report(
                 "extension-path-escapes",
                 f"{name!r} leads out of the package",
@@ -689,10 +616,7 @@ def _check_package_paths(tree: Tree, kind: str) -> None:
             )
         elif not exists:
             tree.report(
-                "extension-file-missing",
-                f"there is no {what} {name}",
-                where=where,
-                failure_id="harness_load_failed",
+                "extension-file-missing", f"there is no {what} {name}", where=where
             )
 
 
@@ -739,7 +663,6 @@ def _check_own_imports(
                     "extension-import-missing",
                     f"{name} imports {'.' * node.level}{module}, and there is no {path}.py",
                     name,
-                    "module_import_failed",
                     line=node.lineno,
                 )
 
@@ -785,7 +708,7 @@ def find_secret(text: str) -> str | None:
 
 
 def _check_secrets(tree: Tree, name: str) -> None:
-    if _escapes(tree, name):
+    if not lies_in(tree.full(name), tree.root):
         return
     try:
         with tree.open(name) as stream:

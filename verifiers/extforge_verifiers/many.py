@@ -12,7 +12,7 @@ import os
 import signal
 from collections import deque
 from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -152,11 +152,11 @@ def _stream(
     pending: deque[tuple[Item, Future[Report] | None]] = deque()
 
     def settle(item: Item, future: Future[Report] | None) -> Report:
-        try:
-            if future is not None:
+        if future is not None:
+            with suppress(
+                Exception
+            ):  # a cluster has errors of its own for a lost worker
                 return future.result()
-        except Exception:  # noqa: BLE001 -- a cluster has errors of its own for a lost worker
-            return _alone(item, verify, lost, seconds)
         return _alone(item, verify, lost, seconds)
 
     for item in items:

@@ -11,10 +11,13 @@ import ast
 import json
 import os
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from extforge_verifiers.findings import Finding, Report, Severity, Where
+from extforge_verifiers.findings import Finding, Report, Where
 from extforge_verifiers.formats import find_format
+from extforge_verifiers.hostnames import FAILURES
+from extforge_verifiers.paths import lies_in
 from extforge_verifiers.verify import verify_artifact
 
 if TYPE_CHECKING:
@@ -145,9 +148,7 @@ def verify_result(  # noqa: PLR0913 -- independent options, all by keyword
     result = read_result(value)
     if result is None:
         words = f"not a result in a known shape: {value!r:.80}"
-        finding = Finding(
-            "result-shape", words, failure_id="tool_result_schema_missing"
-        )
+        finding = _wrong("result-shape", words)
         return Report(label, "result", checked=("shape",), findings=(finding,))
     findings = list(_check_fields(result, fields, format))
     success = result.get("success")
@@ -158,37 +159,23 @@ def verify_result(  # noqa: PLR0913 -- independent options, all by keyword
     if success is False:
         if not str(result.get("error") or "").strip():
             words = "success is false, and no error says why"
-            findings.append(
-                Finding("result-error-missing", words, failure_id="tool_result_failed")
-            )
+            findings.append(_wrong("result-error-missing", words))
     elif path is None:
         if format is not None:
             words = f"success is true, but no path says where the {format} file is"
-            findings.append(
-                Finding(
-                    "result-path-missing",
-                    words,
-                    failure_id="tool_result_schema_missing",
-                )
-            )
+            findings.append(_wrong("result-path-missing", words))
     else:
         checked.append("file")
         facts["claimed"] = path
-        report, more = _check_file(
-            result,
-            path,
-            root,
-            format,
-            lambda real, form: verify_artifact(
-                real,
-                form,
-                requirements=requirements,
-                keys=keys,
-                schema=schema,
-                limits=limits,
-                deep=deep,
-            ),
+        verify = partial(
+            verify_artifact,
+            requirements=requirements,
+            keys=keys,
+            schema=schema,
+            limits=limits,
+            deep=deep,
         )
+        report, more = _check_file(result, path, root, format, verify)
         findings += more
         if report is not None:
             facts.update(report.facts)
@@ -201,6 +188,13 @@ def verify_result(  # noqa: PLR0913 -- independent options, all by keyword
     return Report(
         label, "result", tuple(checked), skipped, facts, tuple(findings), question
     )
+
+
+def _wrong(
+    code: str, words: str, path: str | None = None, failure_id: str | None = None
+) -> Finding:
+    failure_id = failure_id or FAILURES.get(code)
+    return Finding(code, words, where=Where(path), failure_id=failure_id)
 
 
 def _moved_path(result: dict[str, Any], root: str) -> str | None:
@@ -223,12 +217,7 @@ def _check_age(real: str, path: str, since: float) -> Iterator[Finding]:
     written = os.path.getmtime(real)
     if written < since - _CLOCK_SLACK:
         words = f"{path} was written {since - written:,.0f} seconds before the call that claims to have made it"
-        yield Finding(
-            "result-file-stale",
-            words,
-            where=Where(path),
-            failure_id="artifact_not_created",
-        )
+        yield _wrong("result-file-stale", words, path)
 
 
 def _check_fields(
@@ -245,17 +234,13 @@ def _check_fields(
             missing = claimed_path(result) is None
         if missing and result.get("success") is not False:
             words = f"the field {name!r} is missing"
-            yield Finding(
-                "result-field-missing", words, failure_id="tool_result_schema_missing"
-            )
+            yield _wrong("result-field-missing", words)
     for name, kinds in _FIELDS.items():
         value = result.get(name)
         wrong_bool = isinstance(value, bool) and bool not in kinds
         if value is not None and (not isinstance(value, kinds) or wrong_bool):
             words = f"the field {name!r} must be {kinds[0].__name__}, not {type(value).__name__}"
-            yield Finding(
-                "result-field-type", words, failure_id="tool_result_schema_missing"
-            )
+            yield _wrong("result-field-type", words)
 
 
 def _check_file(
@@ -265,83 +250,40 @@ def _check_file(
     form: str | None,
     verify: Callable[[str, str | None], Report],
 ) -> tuple[Report | None, list[Finding]]:
-    where = Where(path)
-    real_root = os.path.realpath(root)
     try:
-        real = os.path.realpath(os.path.join(real_root, os.path.expanduser(path)))
+        real = os.path.realpath(os.path.join(root, os.path.expanduser(path)))
     except ValueError as exc:  # an embedded NUL
-        return None, [
-            Finding(
-                "result-path-invalid",
-                f"the claimed path cannot exist: {exc}",
-                where=where,
-            )
-        ]
-    if real != real_root and not real.startswith(os.path.join(real_root, "")):
+        words = f"the claimed path cannot exist: {exc}"
+        return None, [_wrong("result-path-invalid", words, path)]
+    if not lies_in(real, root):
         words = f"the claimed file lies outside {root}: {path}"
-        return None, [
-            Finding(
-                "result-path-outside",
-                words,
-                where=where,
-                failure_id="artifact_not_created",
-            )
-        ]
+        return None, [_wrong("result-path-outside", words, path)]
     if not os.path.isfile(real):
         words = f"success is true, but there is no file {path!r}"
-        return None, [
-            Finding(
-                "result-file-missing",
-                words,
-                where=where,
-                failure_id="artifact_not_created",
-            )
-        ]
+        return None, [_wrong("result-file-missing", words, path)]
     findings: list[Finding] = []
-    named = form or (
-        result["format"] if isinstance(result.get("format"), str) else None
-    )
+    said = result["format"] if isinstance(result.get("format"), str) else None
+    named = form or said
     named = named.lower().lstrip(".") if named else None
-    suffix = os.path.splitext(path)[1].lower()
-    row = find_format(named) if isinstance(named, str) else None
-    if row is not None and suffix not in row.suffixes:
+    row = find_format(named) if named is not None else None
+    if row is not None and os.path.splitext(path)[1].lower() not in row.suffixes:
         words = (
             f"the format is {named}, but the file is named {os.path.basename(path)!r}"
         )
-        findings.append(
-            Finding(
-                "result-suffix",
-                words,
-                where=where,
-                failure_id="artifact_format_invalid",
-            )
-        )
-    if (
-        form is not None
-        and isinstance(result.get("format"), str)
-        and result["format"].lower().lstrip(".") != form
-    ):
-        words = f"a {form} file was asked for, but the result says format {result['format']!r}"
-        findings.append(
-            Finding(
-                "result-format",
-                words,
-                where=where,
-                failure_id="artifact_format_invalid",
-            )
-        )
+        findings.append(_wrong("result-suffix", words, path))
+    if form is not None and said is not None and said.lower().lstrip(".") != form:
+        words = f"a {form} file was asked for, but the result says format {said!r}"
+        findings.append(_wrong("result-format", words, path))
     report = verify(real, row.name if row is not None else None)
-    findings += _compare(result, report, where)
+    findings += _compare(result, report, path)
     return report, findings
 
 
-def _compare(result: dict[str, Any], report: Report, where: Where) -> Iterator[Finding]:
+def _compare(result: dict[str, Any], report: Report, path: str) -> Iterator[Finding]:
     """Hold the numbers in the result against the file's own."""
     if result.get("exists") is False:
         words = "exists is false, but the file is there"
-        yield Finding(
-            "result-count", words, where=where, failure_id="artifact_not_created"
-        )
+        yield _wrong("result-count", words, path, "artifact_not_created")
     for name, fact in report.facts.items():
         claimed = result.get(name)
         if (
@@ -353,6 +295,4 @@ def _compare(result: dict[str, Any], report: Report, where: Where) -> Iterator[F
         if claimed != fact:
             code = "result-size" if name == "size_bytes" else "result-count"
             words = f"the result says {name}={claimed}, the file has {fact}"
-            yield Finding(
-                code, words, Severity.ERROR, where, failure_id="artifact_format_invalid"
-            )
+            yield _wrong(code, words, path)

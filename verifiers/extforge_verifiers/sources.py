@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ast
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from extforge_verifiers.findings import Finding, Severity, Where
-from extforge_verifiers.hostnames import HOOKS
+from extforge_verifiers.hostnames import FAILURES, HOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,16 +139,10 @@ def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
 
 
 def _error(
-    source: Source,
-    code: str,
-    message: str,
-    failure_id: str,
-    node: ast.AST | None = None,
-    fix: str | None = None,
+    source: Source, code: str, message: str, node: ast.AST, fix: str | None = None
 ) -> Finding:
-    return Finding(
-        code, message, where=source.where(node), fix=fix, failure_id=failure_id
-    )
+    where = source.where(node)
+    return Finding(code, message, where=where, fix=fix, failure_id=FAILURES[code])
 
 
 def check_init(source: Source) -> Iterator[Finding]:
@@ -161,14 +155,7 @@ def check_init(source: Source) -> Iterator[Finding]:
         ):
             continue
         words = "__init__.py has statements; a re-export here breaks the loader when the module imports its siblings"
-        yield _error(
-            source,
-            "extension-init-code",
-            words,
-            "module_import_failed",
-            node,
-            "leave the file empty",
-        )
+        yield _error(source, "extension-init-code", words, node, "leave the file empty")
         return
 
 
@@ -189,7 +176,6 @@ def check_source(source: Source, prefix: str, declared: set[str]) -> Iterator[Fi
                 source,
                 "extension-lazy-import",
                 words,
-                "tool_result_failed",
                 statement,
                 "import it at the top of the file",
             )
@@ -267,9 +253,7 @@ def _check_dynamic(source: Source, node: ast.Call, prefix: str) -> Iterator[Find
     ):
         words = f"{name}({argument}) inside a function fails in the host: the extension's modules are gone by then"
         fix = "use Path(__file__) for files, and imports at the top for modules"
-        yield _error(
-            source, "extension-lazy-import", words, "tool_result_failed", node, fix
-        )
+        yield _error(source, "extension-lazy-import", words, node, fix)
 
 
 # --------------------------------------------------------------------------- classes
@@ -312,9 +296,7 @@ def _check_base(
             f"{cls.name} is not a {what}: its bases are {', '.join(names) or 'none'}"
         )
         fix = f"derive it from {'openjiuwen.core.foundation.tool.Tool' if what == 'tool' else 'openjiuwen.harness.rails.base.DeepAgentRail'}"
-        yield _error(
-            source, f"extension-not-a-{what}", words, "harness_load_failed", cls, fix
-        )
+        yield _error(source, f"extension-not-a-{what}", words, cls, fix)
 
 
 def _check_constructor(source: Source, cls: ast.ClassDef) -> Iterator[Finding]:
@@ -333,12 +315,7 @@ def _check_constructor(source: Source, cls: ast.ClassDef) -> Iterator[Finding]:
         names = ", ".join(a.arg for a in required)
         words = f"{cls.name}() needs arguments ({names}); the host gives none"
         yield _error(
-            source,
-            "extension-constructor",
-            words,
-            "class_init_failed",
-            method,
-            "give them defaults",
+            source, "extension-constructor", words, method, "give them defaults"
         )
 
 
@@ -355,23 +332,12 @@ def check_tool(source: Source, cls: ast.ClassDef) -> Iterator[Finding]:
         if name in methods:
             if not isinstance(methods[name], ast.AsyncFunctionDef):
                 words = f"{cls.name}.{name} must be async"
-                yield _error(
-                    source,
-                    "extension-tool-method",
-                    words,
-                    "tool_result_failed",
-                    methods[name],
-                )
+                yield _error(source, "extension-tool-method", words, methods[name])
         elif not inherits:
             words = f"{cls.name} has no {name}; both invoke and stream are abstract in the host"
-            yield _error(
-                source,
-                "extension-tool-method",
-                words,
-                "class_init_failed",
-                cls,
-                f"define async def {name}",
-            )
+            fix = f"define async def {name}"
+            error = _error(source, "extension-tool-method", words, cls, fix)
+            yield replace(error, failure_id="class_init_failed")
     yield from _check_card(source, cls)
 
 
@@ -421,12 +387,7 @@ def _check_card(source: Source, cls: ast.ClassDef) -> Iterator[Finding]:
         if name not in keywords or value == "":
             words = f"the ToolCard of {cls.name} has no explicit {name}"
             yield _error(
-                source,
-                "extension-tool-card",
-                words,
-                "manifest_invalid",
-                calls[0],
-                f"pass {name}=",
+                source, "extension-tool-card", words, calls[0], f"pass {name}="
             )
     value = _literal(source, keywords.get("input_params"))
     if "input_params" not in keywords or value == {}:
@@ -435,15 +396,12 @@ def _check_card(source: Source, cls: ast.ClassDef) -> Iterator[Finding]:
             source,
             "extension-tool-schema",
             words,
-            "manifest_invalid",
             calls[0],
             'pass {"type": "object", "properties": {...}}',
         )
     elif value is not _UNKNOWN and not _is_object_schema(value):
         words = f"the input_params of {cls.name} are not a JSON Schema with type: object and properties"
-        yield _error(
-            source, "extension-tool-schema", words, "manifest_invalid", calls[0]
-        )
+        yield _error(source, "extension-tool-schema", words, calls[0])
 
 
 _UNKNOWN = object()
@@ -488,28 +446,17 @@ def check_rail(source: Source, cls: ast.ClassDef) -> Iterator[Finding]:
                 if mistaken
                 else f"hooks: {', '.join(sorted(HOOKS))}"
             )
-            yield _error(
-                source,
-                "extension-hook-unknown",
-                words,
-                "rail_hook_not_observed",
-                node,
-                fix,
-            )
+            yield _error(source, "extension-hook-unknown", words, node, fix)
         elif not isinstance(node, ast.AsyncFunctionDef):
             words = f"{cls.name}.{name} must be async; the host awaits it"
-            yield _error(
-                source, "extension-hook-sync", words, "rail_hook_not_observed", node
-            )
+            yield _error(source, "extension-hook-sync", words, node)
     inherits = any(
         ast.unparse(b).rpartition(".")[2] not in (*RAIL_BASES, *source.classes)
         for b in cls.bases
     )
     if not hooks and not inherits:
         words = f"{cls.name} has no hook, so it never does anything"
-        yield _error(
-            source, "extension-rail-idle", words, "rail_hook_not_observed", cls
-        )
+        yield _error(source, "extension-rail-idle", words, cls)
     guard = hooks.get("before_tool_call")
     if guard is not None:
         yield from _check_raises(source, cls, guard)
@@ -528,14 +475,7 @@ def _check_raises(
         if name != "AbortError":
             words = f"{cls.name}.before_tool_call raises {name}; the host swallows it and the tool runs"
             fix = "raise AbortError (openjiuwen.core.runner.callback.errors)"
-            yield _error(
-                source,
-                "extension-guard-open",
-                words,
-                "rail_hook_not_observed",
-                node,
-                fix,
-            )
+            yield _error(source, "extension-guard-open", words, node, fix)
 
 
 def _unguarded_raises(body: list[ast.stmt]) -> Iterator[ast.Raise]:

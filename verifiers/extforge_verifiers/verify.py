@@ -103,11 +103,8 @@ def _unknown(path: str | os.PathLike[str]) -> Report:
                 reason += f" (formats that could not be loaded: {named})"
             facts = {"size_bytes": artifact.size}
     except ArtifactUnreadable as exc:
-        missing = Finding(
-            "artifact-missing",
-            f"cannot be read: {exc}",
-            failure_id="artifact_not_created",
-        )
+        words = f"cannot be read: {exc}"
+        missing = Finding("artifact-missing", words, failure_id="artifact_not_created")
         return Report(str(path), "unknown", checked=("exists",), findings=(missing,))
     return Report(str(path), "unknown", skipped={"format": reason}, facts=facts)
 

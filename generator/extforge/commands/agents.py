@@ -20,6 +20,7 @@ from extforge.commands.printing import (
     exit_for,
     output_options,
     print_findings,
+    say,
     tell,
 )
 
@@ -73,7 +74,6 @@ def check(files: tuple[str, ...], sources: tuple[str, ...], plan: str | None, fo
     from extforge_harness.agents.definition import check_agent, parse_agent, read_agent
     from extforge_harness.documents import STDIN
     from extforge_harness.errors import AgentError
-    from extforge_verifiers.reports.json import finding_data
 
     known = known_skills(sources, plan)
     skipped = {"skills": _NOT_CHECKED} if known is None else {}
@@ -94,7 +94,7 @@ def check(files: tuple[str, ...], sources: tuple[str, ...], plan: str | None, fo
                 "verdict": "fail" if findings else "pass",
                 "agent": summary,
                 "skipped": skipped if summary and summary["skills"] else {},
-                "findings": [finding_data(finding) for finding in findings],
+                "findings": findings,
             }
         )
         if not machine:
@@ -133,14 +133,13 @@ def build(
     """
     from extforge_harness.agents.definition import parse_agent, read_agent
     from extforge_harness.agents.package import build_package
-    from extforge_verifiers.reports.json import report_data
 
     machine = as_json or form == "json"
     with hinting("" if sources else "--skills"):
         definition = parse_agent(read_agent(file), known_skills(sources, None) or [])
         built = build_package(definition, sources, out, force=force, host=host)
     if machine:
-        data = {"path": str(built.path), "files": built.files, "report": report_data(built.report)}
+        data = {"path": str(built.path), "files": built.files, "report": built.report}
         emit_json("agents-build", {"verdict": built.report.verdict.value, "agent": definition.summary(), **data})
         return
     print_findings(built.report.findings)
@@ -174,8 +173,6 @@ def resolve(file: str, settings: tuple[str, ...], runtime: str | None, form: str
     from extforge_harness.agents.resolution import check_resolved, origins
     from extforge_harness.agents.resolution import resolve as resolve_agent
     from extforge_harness.agents.settings import provider_settings
-    from extforge_verifiers.reports.json import finding_data
-    from extforge_verifiers.reports.text import printable
 
     machine, request = as_json or form == "json", read_settings(settings)
     definition = load_agent(file)
@@ -192,14 +189,14 @@ def resolve(file: str, settings: tuple[str, ...], runtime: str | None, form: str
             "not_applied": [{"field": name, "reason": reason} for name, reason in applied.not_applied]
             if applied
             else [],
-            "findings": [finding_data(finding) for finding in findings],
+            "findings": findings,
         }
         emit_json("agents-resolve", {"verdict": "fail" if findings else "pass", **found})
     else:
         for name, row in rows.items():
             value = row["value"]
             shown = "-" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-            click.echo(printable(f"{name:<10} {shown:<20} {row['from']}"))
+            say(f"{name:<10} {shown:<20} {row['from']}")
         print_findings(findings)
         if applied:
             import json
@@ -329,8 +326,6 @@ def run_data(outcome: AgentRun) -> dict[str, Any]:
     """Return a run as JSON types."""
     from dataclasses import asdict
 
-    from extforge_verifiers.reports.json import report_data
-
     return {
         "verdict": "pass" if outcome.good else "fail",
         "agent": outcome.agent,
@@ -338,31 +333,31 @@ def run_data(outcome: AgentRun) -> dict[str, Any]:
         "resolved": asdict(outcome.resolved),
         "not_applied": [{"field": name, "reason": reason} for name, reason in outcome.not_applied],
         **asdict(outcome.turn),
-        "report": report_data(outcome.report),
+        "report": outcome.report,
     }
 
 
 def print_run(outcome: AgentRun) -> None:
     """Write the answer to standard output, and what is known about it to standard error."""
-    from extforge_verifiers.reports.text import printable, render
+    from extforge_verifiers.reports.text import render
 
     print_not_applied(outcome.not_applied)
     for name, reason in outcome.turn.removed.items():
-        tell(printable(f"not offered: {name}: {reason}"))
+        say(f"not offered: {name}: {reason}", err=True)
     for call in outcome.turn.calls:
         if not call["permits"]:
-            tell(printable(f"refused: {call['tool']}: {call['reason']}"))
+            say(f"refused: {call['tool']}: {call['reason']}", err=True)
     for line in outcome.turn.answer.splitlines():
-        click.echo(printable(line))
+        say(line)
     if outcome.report.checked:
         colour = colour_wanted(sys.stderr)
         click.echo(render([outcome.report], colour=colour), err=True, color=colour)
     if outcome.turn.error:
         error = outcome.turn.error
-        tell(printable(f"the agent failed ({error['where']}): {error['message']}"))
+        say(f"the agent failed ({error['where']}): {error['message']}", err=True)
     elif not outcome.turn.good:
         ended = f"{outcome.turn.status}, {outcome.turn.stop_reason}"
-        tell(printable(f"the agent came to no answer: {ended}{'' if outcome.turn.answer else ', nothing said'}"))
+        say(f"the agent came to no answer: {ended}{'' if outcome.turn.answer else ', nothing said'}", err=True)
 
 
 # --------------------------------------------------------------------------- shared
@@ -443,7 +438,7 @@ def show_call(tool: str, arguments: Any) -> None:
     from extforge_verifiers.reports.text import printable
 
     shown = printable(arguments if isinstance(arguments, str) else repr(arguments))
-    tell(f"{printable(tool)} {shown if len(shown) <= 200 else f'{shown[:197]}...'}")
+    say(f"{tool} {shown if len(shown) <= 200 else f'{shown[:197]}...'}", err=True)
 
 
 def ask_person(tool: str, request: str) -> bool:

@@ -30,14 +30,12 @@ def demo(host: bool, keep: str | None, form: str, as_json: bool) -> None:
     machine = as_json or form == "json"
     outcome = run_demo(folder=keep, host=host, tell=tell)
     if machine:
-        from extforge_verifiers.reports.json import report_data
-
         emit_json(
             "demo",
             {
                 "folder": outcome.folder,
                 "verdict": outcome.verdict.value,
-                "reports": [report_data(r) for r in outcome.reports],
+                "reports": outcome.reports,
             },
         )
     else:

@@ -19,6 +19,7 @@ from extforge.commands.printing import (
     emit_json,
     output_options,
     print_findings,
+    say,
     tell,
 )
 
@@ -181,10 +182,8 @@ def print_plan(designed: Designed, output: str | None) -> None:
 
 def print_reasons(designed: Designed, *, err: bool) -> None:
     """Write for every decision the words and the rule behind it."""
-    from extforge_verifiers.reports.text import printable
-
     for line in reason_lines(designed):
-        click.echo(printable(line), err=err)
+        say(line, err=err)
 
 
 def reason_lines(designed: Designed) -> list[str]:
@@ -214,8 +213,6 @@ def print_summary(gaps: Gaps, designed: Designed) -> None:
 
 def print_json(gaps: Gaps, designed: Designed, findings: list[Any], *, bad: bool) -> None:
     """Write plan, reasons and findings as JSON."""
-    from extforge_verifiers.reports.json import finding_data
-
     decisions = [
         {
             "gap_id": draft.gap.id,
@@ -241,6 +238,6 @@ def print_json(gaps: Gaps, designed: Designed, findings: list[Any], *, bad: bool
         "source": gaps.label,
         "plan": designed.plan,
         "decisions": decisions,
-        "findings": [finding_data(finding) for finding in findings],
+        "findings": findings,
     }
     emit_json("design", data)

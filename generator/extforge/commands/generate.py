@@ -18,6 +18,7 @@ from extforge.commands.printing import (
     emit_json,
     output_options,
     print_findings,
+    say,
     tell,
 )
 
@@ -159,7 +160,6 @@ def result_data(result: Generated) -> dict[str, Any]:
 def print_result(result: Generated, *, quiet: bool) -> None:
     """Say what came of it, for people: the problems, then what changed, then what to do next."""
     from extforge.target.changes import Action
-    from extforge_verifiers.reports.text import printable
 
     if result.recovered:
         tell("a run that was interrupted has been finished first")
@@ -167,7 +167,7 @@ def print_result(result: Generated, *, quiet: bool) -> None:
         print_diff(result.diff)
     changes = result.changes
     for path in changes.of(Action.CONFLICT, Action.FOREIGN, Action.ORPHANED):
-        tell(printable(f"{result.target / path}: {changes.rows[path].reason}"))
+        say(f"{result.target / path}: {changes.rows[path].reason}", err=True)
     if changes.blocked:
         tell("nothing was changed" + _way_out(changes))
         return
@@ -187,7 +187,6 @@ def print_result(result: Generated, *, quiet: bool) -> None:
 
 def _print_changes(changes: Changes, verb: str) -> None:
     from extforge.target.changes import Action
-    from extforge_verifiers.reports.text import printable
 
     for action in (Action.CREATE, Action.UPDATE, Action.MERGE, Action.DELETE):
         paths = changes.of(action)
@@ -198,7 +197,7 @@ def _print_changes(changes: Changes, verb: str) -> None:
             continue  # everything is new; the folders say it
         for path in paths:
             reason = changes.rows[path].reason
-            click.echo(printable(f"  {path}{f': {reason}' if reason else ''}"))
+            say(f"  {path}{f': {reason}' if reason else ''}")
     for action, words in (
         (Action.EDITED, "edited by you and kept"),
         (Action.REMOVED, "deleted by you and left out"),
@@ -207,7 +206,7 @@ def _print_changes(changes: Changes, verb: str) -> None:
         if paths := changes.of(action):
             click.echo(f"{count(len(paths), 'file')} {words}")
             for path in paths if action is Action.REMOVED else ():
-                click.echo(printable(f"  {path}"))
+                say(f"  {path}")
 
 
 def _way_out(changes: Changes) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from extforge.commands.printing import EXIT_GOOD, exit_for
+from extforge.commands.printing import EXIT_GOOD, exit_for, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,23 +55,19 @@ def read_plan(plan: str, into: str | None, max_designs: int, skills_from: tuple[
 
 def print_choices(checked: CheckedPlan) -> None:
     """Write what was derived for each design."""
-    from extforge_verifiers.reports.text import printable
-
     for blueprint in checked.blueprints:
         parts = [f"rail {r.class_name} ({r.does})" for r in blueprint.rails]
         parts += [f"tool {t.name} ({t.does}{f' {t.format}' if t.format else ''})" for t in blueprint.tools]
         parts += [f"skill {s.name}" for s in blueprint.skills]
         click.echo(f"{blueprint.name} ({blueprint.design.kind}): {', '.join(parts)}")
         for choice in blueprint.choices:
-            click.echo(printable(f"  {choice.subject}: {choice.value}  <- {choice.reason}"))
+            say(f"  {choice.subject}: {choice.value}  <- {choice.reason}")
         for path in blueprint.planned:
-            click.echo(printable(f"  to add by hand: {path}"))
+            say(f"  to add by hand: {path}")
 
 
 def plan_data(checked: CheckedPlan, *, bad: bool) -> dict[str, Any]:
-    """Return a checked plan as JSON types."""
-    from extforge_verifiers.reports.json import finding_data
-
+    """Return a checked plan for `emit_json`."""
     designs = [
         {
             "extension_name": b.name,
@@ -92,5 +88,5 @@ def plan_data(checked: CheckedPlan, *, bad: bool) -> dict[str, Any]:
         "source": checked.label,
         "package_name": checked.package_name,
         "designs": designs,
-        "findings": [finding_data(finding) for finding in checked.findings],
+        "findings": checked.findings,
     }

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EXIT_BAD", "EXIT_BUG", "EXIT_GOOD", "EXIT_INTERRUPTED", "EXIT_MISSING", "EXIT_USAGE", "Examples", "colour_wanted",
-    "count", "emit", "emit_json", "exit_for", "output_options", "print_findings", "tell",
+    "count", "emit", "emit_json", "exit_for", "output_options", "print_findings", "say", "tell",
 ]  # fmt: skip
 
 # Exit codes are API; see docs/cli.md.
@@ -86,12 +86,30 @@ def emit(text: str, path: str | None = None) -> None:
         raise click.UsageError(f"cannot write {path}: {exc.strerror}") from exc
 
 
-def emit_json(kind: str, data: dict[str, Any], path: str | None = None) -> None:
-    """Write a result as JSON, with the version of its form."""
+def emit_json(kind: str, data: dict[str, Any]) -> None:
+    """Write a result as JSON, with the version of its form; findings and reports become what they are in JSON."""
     import json
 
-    text = json.dumps({"schema_version": f"extforge.{kind}.v1", **data}, ensure_ascii=False, indent=2)
-    emit(text.encode("utf-8", "backslashreplace").decode("utf-8"), path)
+    whole = {"schema_version": f"extforge.{kind}.v1", **data}
+    text = json.dumps(whole, ensure_ascii=False, indent=2, default=_data)
+    emit(text.encode("utf-8", "backslashreplace").decode("utf-8"))
+
+
+def _data(value: object) -> dict[str, Any]:
+    from extforge_verifiers.findings import Finding, Report
+    from extforge_verifiers.reports.json import finding_data, report_data
+
+    if isinstance(value, Finding):
+        return finding_data(value)
+    assert isinstance(value, Report), value
+    return report_data(value)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Write one line of a result, or of progress, whatever is in it: control characters are shown as escapes."""
+    from extforge_verifiers.reports.text import printable
+
+    click.echo(printable(text), err=err)
 
 
 def tell(text: str) -> None:

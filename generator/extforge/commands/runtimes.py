@@ -19,6 +19,7 @@ from extforge.commands.printing import (
     emit_json,
     output_options,
     print_findings,
+    say,
     tell,
 )
 
@@ -101,11 +102,9 @@ def list_command(host: bool, form: str, as_json: bool) -> None:
         tell("asking openJiuwen ...")
         findings = find_drift(registry, try_mounts([]))
     if as_json or form == "json":
-        from extforge_verifiers.reports.json import finding_data
-
         data: dict[str, Any] = {
             "runtimes": [{**r.model_dump(mode="json"), "importable": r.importable} for r in registry.runtimes],
-            "drift": [finding_data(f) for f in findings] if host else None,
+            "drift": findings if host else None,
         }
         emit_json("runtimes", data)
     else:
@@ -145,19 +144,18 @@ def catalog_command(
     if as_json or form == "json":
         emit_json("catalog", {"capabilities": [_capability_data(c) for c in catalog.capabilities]})
         return
-    from extforge_verifiers.reports.text import printable
 
     if not catalog.capabilities:
         tell("these extensions have no tool, rail, skill or MCP server")
     for capability in catalog.capabilities:
         levels = ", ".join(f"{tool} ({level.value})" for tool, level in capability.levels.items())
-        emit(printable(f"{capability.id}{f'  {levels}' if levels else ''}"))
+        say(f"{capability.id}{f'  {levels}' if levels else ''}")
         for other in capability.requires:
-            emit(printable(f"  {'requires' if other.hard else 'uses'} {other.target}"))
+            say(f"  {'requires' if other.hard else 'uses'} {other.target}")
         if capability.artifacts:
             emit(f"  makes {', '.join(capability.artifacts)}")
         for runtime, exposure in capability.exposure.items():
-            emit(printable(f"  {runtime}: {exposure.status.value}, {exposure.reason or f'through {exposure.via}'}"))
+            say(f"  {runtime}: {exposure.status.value}, {exposure.reason or f'through {exposure.via}'}")
 
 
 def _capability_data(capability: Any) -> dict[str, Any]:
@@ -254,10 +252,8 @@ def matrix_command(
 
         emit(render_page(matrix).rstrip("\n"), html)
     if as_json:
-        from extforge_verifiers.reports.json import finding_data
-
         more = {
-            "findings": [finding_data(f) for f in proofs.findings] if proofs else [],
+            "findings": proofs.findings if proofs else [],
             "not_tried": dict(proofs.skipped) if proofs else {},
         }
         emit_json("matrix", {**matrix.data(), **more})
@@ -301,7 +297,6 @@ def compile_command(
     from dataclasses import asdict
 
     from extforge_harness.runtimes.adapters import AdapterInput, adapt
-    from extforge_verifiers.reports.text import printable
 
     as_json = as_json or form == "json"
     catalog = _catalog(extensions)
@@ -327,10 +322,10 @@ def compile_command(
         emit_json("compile", data)
         return
     for line in output.system_prompt.splitlines():
-        emit(printable(line))
+        say(line)
     tell("")
     for decision in compiled.decisions:
-        tell(printable(f"{'+' if decision.included else '-'} {decision.capability}: {decision.reason}"))
+        say(f"{'+' if decision.included else '-'} {decision.capability}: {decision.reason}", err=True)
     tell(
         f"tools: {', '.join(output.tool_names) or 'none'}; tokens: {sum(compiled.budget[k] for k in ('artifacts', 'capabilities'))}"
     )

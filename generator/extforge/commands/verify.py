@@ -117,8 +117,9 @@ def _is_inside(output: str, path: str) -> bool:
     """Say whether the report would replace a file that is there and verified."""
     import os
 
-    file, place = os.path.realpath(output), os.path.realpath(path)
-    return os.path.exists(file) and (file == place or file.startswith(os.path.join(place, "")))
+    from extforge_verifiers.paths import lies_in
+
+    return os.path.exists(output) and lies_in(output, path)
 
 
 def show_progress(done: int, total: int) -> None:

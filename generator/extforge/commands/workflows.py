@@ -20,6 +20,7 @@ from extforge.commands.printing import (
     exit_for,
     output_options,
     print_findings,
+    say,
     tell,
 )
 
@@ -74,8 +75,6 @@ def list_(folder: str, audience: Literal["model", "user"] | None, max_chars: int
     DIR is a folder of skill folders, an extension tree, or a folder that trees were generated into.
     """
     from extforge_harness.workflows import listing, load_pack
-    from extforge_verifiers.reports.json import finding_data
-    from extforge_verifiers.reports.text import printable
 
     need(audience, "for --audience", "max_chars")
     pack = load_pack(folder)
@@ -87,13 +86,13 @@ def list_(folder: str, audience: Literal["model", "user"] | None, max_chars: int
             "path": pack.path,
             "skills": [_summary(skill) for skill in pack.skills],
             "listing": text if audience else None,
-            "findings": [finding_data(finding) for finding in pack.problems],
+            "findings": pack.problems,
         }
         emit_json("workflows.list", data)
     else:
         lines = [_line(skill) for skill in pack.skills] if audience is None else text.splitlines()
         for line in lines:
-            click.echo(printable(line))
+            say(line)
         if not lines:
             tell("no skills")
         print_findings(pack.problems)
@@ -137,8 +136,6 @@ def check(path: str, extensions: tuple[str, ...], form: str, as_json: bool) -> N
     PATH is the folder of a skill, its skill.yaml, a folder of skills, an extension tree, or a folder that trees were
     generated into.
     """
-    from extforge_verifiers.reports.json import finding_data
-
     skills, findings = _read(path)
     for skill in skills:
         findings += _unknown_tools(skill, extensions)
@@ -148,7 +145,7 @@ def check(path: str, extensions: tuple[str, ...], form: str, as_json: bool) -> N
             "verdict": "fail" if bad else "pass",
             "path": path,
             "skills": [_summary(skill) for skill in skills],
-            "findings": [finding_data(finding) for finding in findings],
+            "findings": findings,
         }
         emit_json("workflows.check", data)
     else:
@@ -228,7 +225,6 @@ def show(skill: str, extensions: tuple[str, ...], approval: str | None, form: st
     """
     from extforge_harness.workflows import ArtifactChecker, load_skill, surface
     from extforge_harness.workflows.skill import levels
-    from extforge_verifiers.reports.text import printable
 
     found = load_skill(skill)
     cut = _surface(found, _trees(found, extensions), approval)
@@ -264,7 +260,7 @@ def show(skill: str, extensions: tuple[str, ...], approval: str | None, form: st
         lines.append(f"guardrail {rule['id']} ({kind}, at {', '.join(rule['at'])}{unchecked}): {rule['message']}")
     lines += [f"ref: {title}" for title in shown["refs"]]
     for line in lines:
-        click.echo(printable(line))
+        say(line)
 
 
 def _surface(skill: Skill, trees: Sequence[str], approval: str | None) -> Surface:
@@ -384,48 +380,44 @@ def run(
 
 
 def _progress(kind: str, step: str, data: dict[str, Any]) -> None:
-    from extforge_verifiers.reports.text import printable
 
     if kind == "finished":
         files = f": {', '.join(data['artifacts'])}" if data["artifacts"] else ""
-        tell(printable(f"finished {step} ({data['seconds']:.1f} s){files}"))
+        say(f"finished {step} ({data['seconds']:.1f} s){files}", err=True)
     elif kind == "violation":
         weight = "violated" if data["enforced"] else "warning"
-        tell(printable(f"{weight}: {data['guardrail']} at {step}: {data['detail']}"))
+        say(f"{weight}: {data['guardrail']} at {step}: {data['detail']}", err=True)
     elif kind == "failed":
-        tell(printable(f"failed {step}"))
+        say(f"failed {step}", err=True)
     else:
-        tell(printable(f"{kind} {step}"))
+        say(f"{kind} {step}", err=True)
 
 
 def _print_result(workflow_run: WorkflowRun) -> None:
-    from extforge_verifiers.reports.text import printable
 
     result = workflow_run.result
     steps = workflow_run.skill.steps
-    click.echo(
-        printable(f"{result.skill}: {result.status}, {len(result.steps)} of {count(len(steps), 'step')} completed")
-    )
+    say(f"{result.skill}: {result.status}, {len(result.steps)} of {count(len(steps), 'step')} completed")
     for outcome in result.steps:
-        click.echo(printable(f"  {outcome.name}: {' '.join(outcome.output.split()):.200}"))
+        say(f"  {outcome.name}: {' '.join(outcome.output.split()):.200}")
         for path in outcome.artifacts:
-            click.echo(printable(f"    file: {path}"))
+            say(f"    file: {path}")
     for violation in result.violations:
         weight = "violated" if violation.enforced else "warning"
-        click.echo(printable(f"  {weight}: {violation.guardrail} at {violation.subject}: {violation.message}"))
-        click.echo(printable(f"    {violation.detail}"))
+        say(f"  {weight}: {violation.guardrail} at {violation.subject}: {violation.message}")
+        say(f"    {violation.detail}")
     for rule in result.unchecked:
-        click.echo(printable(f"  not checked: {rule}"))
+        say(f"  not checked: {rule}")
     for tool in result.missing:
-        click.echo(printable(f"  the skill allows {tool}, which is not registered"))
-    click.echo(printable(f"  tools: {', '.join(result.tools) or 'none'}"))
+        say(f"  the skill allows {tool}, which is not registered")
+    say(f"  tools: {', '.join(result.tools) or 'none'}")
     denied = {tool: reason for tool, reason in result.removed.items() if reason.startswith("denied")}
     for tool, reason in denied.items():
-        click.echo(printable(f"    without {tool}: {reason}"))
+        say(f"    without {tool}: {reason}")
     if denied:
         click.echo("    (--approval auto or full allows more)")
     if result.workdir and os.path.isdir(result.workdir):
-        click.echo(printable(f"  files: {result.workdir}"))
+        say(f"  files: {result.workdir}")
 
 
 def _confirm(tool: str, request: str) -> bool:

@@ -21,6 +21,7 @@ from extforge_verifiers.documents import Document, json_path, parse_json, parse_
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.extensions import find_secret
 from extforge_verifiers.findings import Finding, Where
+from extforge_verifiers.paths import lies_in
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -337,7 +338,7 @@ def read_agent(path: str | os.PathLike[str], agents_dir: str | os.PathLike[str] 
 def _read(path: Path, agents_dir: str | os.PathLike[str] | None) -> bytes:
     """Read a file once it is known to lie where it may."""
     resolved = (Path(agents_dir or ".") / path).resolve()
-    if agents_dir is not None and not resolved.is_relative_to(Path(agents_dir).resolve()):
+    if agents_dir is not None and not lies_in(resolved, agents_dir):
         words = f"leads out of {agents_dir}"
         raise AgentDefinitionError(str(path), [Finding("agent-path-escape", words, where=Where(str(path)))])
     mode = resolved.stat().st_mode

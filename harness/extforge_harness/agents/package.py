@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from extforge_harness.agents.settings import RUNTIMES
 from extforge_harness.errors import AgentBuildError, HostMissing
-from extforge_harness.host.run import host_available
+from extforge_harness.host.process import host_available
 from extforge_harness.skills import check_skill_files, find_skills, read_skill_files
 from extforge_harness.templating import render_template, template_folder
 from extforge_verifiers.documents import read_text

@@ -14,10 +14,10 @@ from extforge_harness.agents.package import build_package, check_own
 from extforge_harness.agents.resolution import check_resolved, resolve
 from extforge_harness.agents.settings import NATIVE, provider_settings
 from extforge_harness.chat import Endpoint
-from extforge_harness.errors import AgentBuildError, AgentDefinitionError, HostMissing, Missing
+from extforge_harness.errors import AgentBuildError, AgentDefinitionError, Missing
 from extforge_harness.gates import approval_gate
 from extforge_harness.host.agents import HOST_LEVELS, Task, Turn, run_turn
-from extforge_harness.host.run import INSTALL, host_available
+from extforge_harness.host.process import require_host
 from extforge_verifiers.documents import read_document
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.findings import Finding, Report, Verdict, Where
@@ -92,8 +92,7 @@ def run_agent(definition: AgentDefinition, prompt: str, options: Options) -> Age
         words = f"extforge does not start {options.runtime}: it needs a program and an account of its own"
         fix = "build the package, and give it to create_harness() where they are"
         raise Missing(words, fix)
-    if not host_available(options.python):
-        raise HostMissing(f"openJiuwen is not installed for {options.python or 'this Python'}", INSTALL)
+    require_host(options.python)
     endpoint = Endpoint.from_environment(model=resolved.model)
     endpoint.reach()
     tools = tools_of(options.extensions)

@@ -1,12 +1,9 @@
 """Load an agent package in the real openJiuwen, and run one turn of it.
 
-This file is run on its own, by any Python that has openJiuwen 0.1.19 or newer; it imports nothing of ours.  It reads
-its job as one line of JSON from standard input, asks on standard output before each tool call and reads the answer
-from standard input, and ends with what happened.  `extforge_harness.host.agents` is the other side.
+`extforge_harness.host.agents` starts this file in a process of its own, by any Python that has openJiuwen 0.1.19 or
+newer.  It asks before each tool call.
 
-Host behaviour it copes with (measured): logging goes to stdout; a `logs/` folder appears in the working directory; a
-SkillUseRail without a folder of its own takes `~/.claude/skills`; an exception in a hook lets the call through, only
-AbortError stops it; background threads keep the process alive, so it ends with os._exit.
+Host behaviour it copes with (measured): an exception in a hook lets the call through, only AbortError stops it.
 """
 
 from __future__ import annotations
@@ -14,36 +11,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
-import traceback
 from pathlib import Path
 from typing import Any
 
-Facts = dict[str, Any]
+from extforge_harness.host.inside import Facts, Talk, do_job, error_facts, host_version, send_logs_to, skill_settings
+
 START_SECONDS = 60
 GATE = "extforge.gate"
-
-
-class Talk:
-    """The conversation with the process that started this one, one line of JSON each way."""
-
-    def __init__(self) -> None:
-        self.out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-        os.dup2(2, 1)  # the host logs to standard output
-        self.lock = asyncio.Lock()
-
-    def job(self) -> Facts:
-        found: Facts = json.loads(sys.stdin.readline())
-        return found
-
-    def say(self, message: Facts) -> None:
-        print(json.dumps(message, ensure_ascii=True, default=repr), file=self.out, flush=True)
-
-    async def ask(self, question: Facts) -> Facts:
-        async with self.lock:
-            self.say({"ask": question})
-            answer: Facts = json.loads(await asyncio.to_thread(sys.stdin.readline))
-            return answer
 
 
 def mend_locks() -> None:
@@ -61,20 +35,6 @@ def mend_locks() -> None:
     HybridAsyncReadWriteLock._acquire_file = HybridAsyncReadWriteLock._release_file = nothing
 
 
-def send_logs_to(folder: Path) -> None:
-    """Keep the host's log files out of the folder where the agent works: it opens them when it first writes to one."""
-    from openjiuwen.core.common.logging.log_config import configure_log_config
-
-    configure_log_config({"log_path": str(folder), "output": ["console"]})
-
-
-def host_version() -> str:
-    """Return which openJiuwen this is."""
-    import importlib.metadata
-
-    return importlib.metadata.version("openjiuwen")
-
-
 # --------------------------------------------------------------------------- loading
 
 
@@ -87,20 +47,14 @@ def load(job: Facts) -> Facts:
     try:
         facts["spec"] = load_manifest(job["package"]).model_dump(mode="json", exclude={"model"})
     except Exception as exc:  # noqa: BLE001 -- whatever the host raises is the answer
-        return {**facts, "error": _error(exc)}
+        return {**facts, "error": error_facts(exc)}
     for name, config in job["providers"].items():
         try:
             harness = create_harness(job["package"], provider=name, config=config)
             facts["providers"][name] = {"card": harness.card.name}
         except Exception as exc:  # noqa: BLE001 -- as above
-            facts["providers"][name] = {"error": _error(exc)}
+            facts["providers"][name] = {"error": error_facts(exc)}
     return facts
-
-
-def _error(exc: BaseException) -> Facts:
-    inner = getattr(exc, "error", None)  # a ProviderStartupError says there what the matter is
-    message = str(getattr(inner, "message", "") or exc)
-    return {"type": type(exc).__name__, "message": message, "trace": "".join(traceback.format_exception(exc))}
 
 
 # --------------------------------------------------------------------------- the turn
@@ -135,8 +89,6 @@ def install_gate(talk: Talk) -> None:
 def _config(job: Facts, scratch: Path) -> Facts:
     """Return the configuration with everything that keeps the agent to itself."""
     config: Facts = json.loads(json.dumps(job["config"]))
-    empty = scratch / "no-skills"
-    empty.mkdir()
     spec = config.setdefault("deep_agent", {})
     spec.update(
         enable_task_loop=False,
@@ -144,19 +96,13 @@ def _config(job: Facts, scratch: Path) -> Facts:
         max_iterations=job["max_iterations"],
         workspace={"root_path": str(scratch / "workspace")},
         cwd=job["workdir"],
-        rails=[
-            {"type": GATE},
-            {
-                "type": "core.skill_use",
-                "params": {"skills_dir": str(empty), "skill_mode": "all", "include_tools": False},
-            },
-        ],
+        rails=[{"type": GATE}, {"type": "core.skill_use", "params": skill_settings(scratch)}],
     )
     config["language"] = spec["language"] = job["language"]
     return config
 
 
-async def run(job: Facts, talk: Talk) -> Facts:
+async def take_turn(job: Facts, talk: Talk) -> Facts:
     """Start the agent (native or native_v2), give it its extensions and the prompt, and return what it answered."""
     from openjiuwen.harness_protocol import HarnessInput
     from openjiuwen.harness_providers import build_harness_context, create_harness
@@ -182,7 +128,7 @@ async def run(job: Facts, talk: Talk) -> Facts:
             _note(event.event, event.item_id, facts)
         await asyncio.wait_for(harness.stop(), START_SECONDS)
     except Exception as exc:  # noqa: BLE001 -- as above
-        facts["error"] = {"where": where, **_error(exc)}
+        facts["error"] = {"where": where, **error_facts(exc)}
     return facts
 
 
@@ -224,22 +170,14 @@ def _plain(value: Any) -> Any:
     return json_value_to_builtin(value)
 
 
-def main() -> None:
-    """Do the job, and say what came of it."""
-    talk = Talk()
-    try:
-        job = talk.job()
-        import openjiuwen
+def run(job: Facts, talk: Talk) -> Facts:
+    """Do the job, unless this openJiuwen cannot."""
+    import openjiuwen
 
-        if not (Path(openjiuwen.__path__[0]) / "harness_providers").is_dir():
-            talk.say({"done": {"too_old": host_version()}})
-            os._exit(0)
-        facts = load(job) if job["do"] == "load" else asyncio.run(run(job, talk))
-    except BaseException as exc:  # noqa: BLE001 -- the other side must always get an answer
-        facts = {"crash": _error(exc)}
-    talk.say({"done": facts})
-    os._exit(0)
+    if not (Path(openjiuwen.__path__[0]) / "harness_providers").is_dir():
+        return {"too_old": host_version()}
+    return load(job) if job["do"] == "load" else asyncio.run(take_turn(job, talk))
 
 
 if __name__ == "__main__":
-    main()
+    do_job(run)

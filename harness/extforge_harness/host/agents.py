@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from extforge_harness.chat import is_secret
-from extforge_harness.errors import HostFailed, HostMissing
+from extforge_harness.errors import HostMissing
 from extforge_harness.gates import MutationLevel
-from extforge_harness.host.process import converse
-from extforge_harness.host.run import INSTALL, host_available
+from extforge_harness.host.process import converse, require_host
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -173,8 +172,7 @@ def _joined(asked: list[dict[str, Any]], ran: list[dict[str, Any]]) -> list[dict
 
 
 def _converse(job: dict[str, Any], *, python: str | None, timeout: float, **options: Any) -> dict[str, Any]:
-    if not host_available(python):
-        raise HostMissing(f"openJiuwen is not installed for {python or 'this Python'}", INSTALL)
+    require_host(python)
     with tempfile.TemporaryDirectory(prefix="extforge-agent-", ignore_cleanup_errors=True) as scratch:
         folder = Path(scratch).resolve()
         told = {**job, "scratch": str(folder)}
@@ -182,6 +180,4 @@ def _converse(job: dict[str, Any], *, python: str | None, timeout: float, **opti
     if version := facts.get("too_old"):
         words = f"openJiuwen {version} has no providers that take agent packages; 0.1.19 and newer have"
         raise HostMissing(words, NEWER)
-    if crash := facts.get("crash"):
-        raise HostFailed(f"the host process failed: {crash['type']}: {crash['message']}")
     return facts

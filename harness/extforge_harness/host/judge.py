@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from extforge_harness.acceptance import EXTERNAL
 from extforge_harness.expecting import judge_result, short
 from extforge_verifiers.extensions import open_tree
-from extforge_verifiers.findings import Finding, Report, Severity, Where
+from extforge_verifiers.findings import Finding, Report, Where
 from extforge_verifiers.hostnames import HOOKS
 from extforge_verifiers.results import read_result
 
@@ -32,7 +32,6 @@ _REFUSED = "callback execution aborted"
 _TRIALS = {"artifact_gate": "lie: true", "result_filter": "returns and hides", "output_guard": "says and hides"}
 _RARE = frozenset(("on_model_exception", "on_tool_exception", "before_steering_drain"))
 _LOOP_HOOKS = frozenset(("before_task_iteration", "after_task_iteration"))
-_NEWER_HOOKS = {"on_user_message": "0.1.16", "before_steering_drain": "0.1.17"}
 
 
 @dataclass(slots=True)
@@ -179,11 +178,10 @@ class _Judge:
         checked, findings = tuple(self.checked), tuple(self.findings)
         return Report(self.trial.tree, "extension", checked, self.skipped, facts, findings, self.open_question)
 
-    def find(self, code: str, message: str, failure_id: str | None = None, **more: Any) -> None:
-        """Note an error, or whatever `severity` says."""
-        severity = more.pop("severity", Severity.ERROR)
-        where = Where(self.trial.tree, **{k: v for k, v in more.items() if k in ("line", "member")})
-        self.findings.append(Finding(code, message, severity, where, more.get("fix"), failure_id))
+    def find(self, code: str, message: str, failure_id: str, fix: str | None = None) -> None:
+        """Note an error of the tree."""
+        where = Where(self.trial.tree)
+        self.findings.append(Finding(code, message, where=where, fix=fix, failure_id=failure_id))
 
     # ----- loading
 
@@ -255,9 +253,7 @@ class _Judge:
         results = [r for r in turn["results"] if r["tool"] == name]
         if turn.get("error"):
             self.find(
-                "host-turn-failed",
-                f"the turn that calls {name!r} failed: {short(turn['error'])}",
-                "tool_result_failed",
+                "host-turn-failed", f"the turn that calls {name!r} failed: {short(turn['error'])}", "tool_result_failed"
             )
         if name not in turn["offered"]:
             self.find("host-tool-not-offered", f"the model is not offered the tool {name!r}", "tool_not_registered")

@@ -7,11 +7,12 @@ component, and is asked to copy skills where its product looks for them.  No ven
 from __future__ import annotations
 
 import json
-import os
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+
+from extforge_harness.host.inside import Facts, Talk, do_job
+from extforge_harness.host.process import converse, require_host
 
 __all__ = ["KINDS", "try_mounts"]
 
@@ -58,12 +59,7 @@ def try_mounts(skills: list[str], *, python: str | None = None, timeout: float =
         HostMissing: when openJiuwen is not installed there.
         HostFailed: when the host process gives no answer.
     """
-    from extforge_harness.errors import HostMissing  # noqa: PLC0415 -- this file also runs as a script
-    from extforge_harness.host.process import converse  # noqa: PLC0415
-    from extforge_harness.host.run import INSTALL, host_available  # noqa: PLC0415
-
-    if not host_available(python):
-        raise HostMissing(f"openJiuwen is not installed for {python or 'this Python'}", INSTALL)
+    require_host(python)
     with tempfile.TemporaryDirectory(prefix="extforge-mounts-") as folder:
         return converse(Path(__file__), {"skills": skills}, Path(folder).resolve(), python=python, timeout=timeout)
 
@@ -95,7 +91,7 @@ def template(folder: Path, kind: str) -> Path:
 
 def _accepts(provider: Any, kind: str, folder: Path) -> str | None:
     """Return why a provider does not take a kind of component; None when it does."""
-    from openjiuwen.harness_providers.factory import build_harness_context, create_harness  # noqa: PLC0415
+    from openjiuwen.harness_providers.factory import build_harness_context, create_harness
 
     manifest = template(folder, kind)
     try:
@@ -110,7 +106,7 @@ def _accepts(provider: Any, kind: str, folder: Path) -> str | None:
 
 def _copied(provider: str, skill: str, project: Path) -> str | None:
     """Return why the provider's own installer did not copy a skill; None when it is there, byte for byte."""
-    from openjiuwen.harness_providers.skills import install_skills, normalize_skills  # noqa: PLC0415
+    from openjiuwen.harness_providers.skills import install_skills, normalize_skills
 
     project.mkdir(parents=True)
     try:
@@ -122,17 +118,14 @@ def _copied(provider: str, skill: str, project: Path) -> str | None:
     return None if found else "its SKILL.md is not in the project"
 
 
-def main() -> None:
-    """Read the job from standard input, and write the answer to standard output."""
-    job = json.loads(sys.stdin.readline())
-    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # the host logs to stdout
+def run(job: Facts, _: Talk) -> Facts:
+    """Try every kind of component, and every skill, on every provider."""
     work = Path.cwd()
-    from openjiuwen.harness_providers import factory  # noqa: PLC0415
-    from openjiuwen.harness_providers.skills import _SCAN_DIRS  # noqa: PLC0415
+    from openjiuwen.harness_providers import factory
+    from openjiuwen.harness_providers.skills import _SCAN_DIRS
 
     providers = list(factory.PROVIDER_NAMES)
-    answer = {
+    return {
         "providers": providers,
         "accepts": {p: {k: _accepts(p, k, work / "templates" / p / k) for k in KINDS} for p in providers},
         "skills": {
@@ -140,9 +133,7 @@ def main() -> None:
             for p in _SCAN_DIRS
         },
     }
-    print(json.dumps({"done": answer}), file=out, flush=True)
-    os._exit(0)  # the host leaves threads behind
 
 
 if __name__ == "__main__":
-    main()
+    do_job(run)

@@ -1,31 +1,28 @@
 """Load and run extensions in the real openJiuwen, and write down what happened.
 
-This file is run on its own, by any Python that has openJiuwen (0.1.14 or newer), as
-`python probe.py JOB.json RESULT.json`; it imports nothing of ours.  It judges nothing: `extforge_harness.host.judge`
-turns these facts into findings.  It executes the extensions' code and is no sandbox.
+`extforge_harness.host.run` starts this file in a process of its own, by any Python that has openJiuwen (0.1.14 or
+newer).  It judges nothing: `extforge_harness.host.judge` turns these facts into findings.
 
-Host behaviour it copes with (measured): logging goes to stdout; a `logs/` folder appears in the working directory;
-a SkillUseRail must be on the agent before an extension with skills is loaded; hook exceptions are swallowed, so
-hooks are wrapped before they are registered; background threads keep the process alive, so it ends with os._exit.
+Host behaviour it copes with (measured): hook exceptions are swallowed, so hooks are wrapped before they are registered.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import dataclasses
-import inspect
 import json
 import os
 import sys
 import threading
 import time
-import traceback
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-Facts = dict[str, Any]
+import extforge_harness.host.inside as host
+from extforge_harness.host.inside import Facts, jsonable, load, unload
+
+__all__ = ["ScriptedModel", "make_agent", "stream", "tool_call"]
+
 TURN_SECONDS = 60
 
 
@@ -109,8 +106,7 @@ class Watch:
         self.roots = tuple(os.path.join(os.path.realpath(root), "") for root in roots)
         self.hooks: dict[str, dict[str, Facts]] = {}
         self.results: list[Facts] = []
-        self.executed: list[str] = []
-        self.inputs: list[Any] = []  # of each execution
+        self.executed: list[Facts] = []
         self.answers: Facts = {}  # tool -> what it returns in this turn, without being run
         self._wrapped: dict[tuple[int, str], Any] = {}
         self._kept: list[Any] = []
@@ -179,7 +175,7 @@ def _observer(watch: Watch) -> Any:
             watch.results.append(
                 {
                     "tool": ctx.inputs.tool_name,
-                    "result": _jsonable(result),
+                    "result": jsonable(result),
                     "type": type(result).__name__,
                     "message": getattr(ctx.inputs.tool_msg, "content", None),
                     "exception": str(ctx.exception) if ctx.exception else None,
@@ -189,100 +185,31 @@ def _observer(watch: Watch) -> Any:
     return ProbeObserverRail()
 
 
-def _jsonable(value: Any) -> Any:
-    if hasattr(value, "model_dump"):
-        value = value.model_dump()
-    try:
-        return json.loads(json.dumps(value, ensure_ascii=False, default=repr))
-    except (TypeError, ValueError):
-        return repr(value)
-
-
 # --------------------------------------------------------------------------- agents
 
 
 def make_agent(
     port: int, workspace: Path, name: str, rails: list[Any], *, task_loop: bool = False, runtime: str = "native"
 ) -> Any:
-    """Return a fresh DeepAgent with a SkillUseRail, in a workspace of its own."""
-    if runtime == "native_v2":
-        return make_native_v2(port, workspace, name, rails, task_loop=task_loop)
-    from openjiuwen.core.foundation.llm import Model, ModelClientConfig, ModelRequestConfig
-    from openjiuwen.core.single_agent.schema.agent_card import AgentCard
-    from openjiuwen.harness.factory import create_deep_agent
-    from openjiuwen.harness.rails import SkillUseRail
-    from openjiuwen.harness.schema.config import DeepAgentConfig
-
-    client = ModelClientConfig(
-        client_provider="OpenAI", api_key="none", api_base=f"http://127.0.0.1:{port}/v1", verify_ssl=False
-    )
-    skills = workspace / "no-skills"
-    skills.mkdir(parents=True, exist_ok=True)
-    skill_rail = SkillUseRail(skills_dir=[str(skills)], skill_mode="all", include_tools=False)
-    known = {field.name for field in dataclasses.fields(DeepAgentConfig)}
-    known |= set(inspect.signature(create_deep_agent).parameters)
-    # enable_read_image_multimodal=None would make the host send a probing request that eats a scripted answer.
-    wanted = {"auto_create_workspace": False, "enable_read_image_multimodal": False}
-    return create_deep_agent(
-        Model(client, ModelRequestConfig(model="scripted")),
-        card=AgentCard(id=name, name=name, description="extforge probe"),
-        workspace=str(workspace),
-        rails=[*rails, skill_rail],
-        enable_task_loop=task_loop,
-        max_iterations=40,
-        restrict_to_work_dir=False,
-        system_prompt="You are a test agent.",
-        **{key: value for key, value in wanted.items() if key in known},
-    )
-
-
-def make_native_v2(port: int, workspace: Path, name: str, rails: list[Any], *, task_loop: bool) -> Any:
-    """Return the agent behind the provider native_v2: the same, configured from a spec."""
+    """Return a fresh agent of the runtime `native` or `native_v2`, whose model is scripted."""
+    client = {"api_key": "none", "api_base": f"http://127.0.0.1:{port}/v1", "verify_ssl": False}
+    request = {"model": "scripted"}
+    settings = {"enable_task_loop": task_loop, "max_iterations": 40, "system_prompt": "You are a test agent."}
+    if runtime == "native":
+        return host.make_agent(name, workspace, rails, client=client, request=request, **settings)
     from openjiuwen.agent_teams.harness.native_harness import NativeHarness
     from openjiuwen.harness.schema.deep_agent_spec import DeepAgentSpec
 
-    skills = workspace / "no-skills"
-    skills.mkdir(parents=True, exist_ok=True)
-    client = {"client_provider": "OpenAI", "api_key": "none", "api_base": f"http://127.0.0.1:{port}/v1"}
-    spec = DeepAgentSpec.model_validate(
-        {
-            "model": {
-                "model_client_config": {**client, "verify_ssl": False},
-                "model_request_config": {"model": "scripted"},
-            },
-            "card": {"id": name, "name": name, "description": "extforge probe"},
-            "workspace": {"root_path": str(workspace)},
-            "rails": [
-                {
-                    "type": "core.skill_use",
-                    "params": {"skills_dir": str(skills), "skill_mode": "all", "include_tools": False},
-                }
-            ],
-            "enable_task_loop": task_loop,
-            "enable_read_image_multimodal": False,
-            "auto_create_workspace": False,
-            "max_iterations": 40,
-            "system_prompt": "You are a test agent.",
-        }
-    )
-    return NativeHarness(spec, extra_rails=rails)
-
-
-async def load(agent: Any, path: Path) -> tuple[Any, list[str]]:
-    """Load one extension; return what is needed to unload it, and the references the host gave."""
-    if hasattr(agent, "load_plugin"):
-        record = await agent.load_plugin(str(path))
-        return record, [f"{ref.kind.value}:{ref.identity}" for ref in record.refs]
-    refs = await agent.load_harness_config(str(path / "harness_config.yaml"))
-    return str(path / "harness_config.yaml"), [str(ref) for ref in refs]
-
-
-async def unload(agent: Any, record: Any) -> None:
-    """Take an extension off again."""
-    if hasattr(agent, "unload_extension"):
-        await agent.unload_extension(record)
-    else:
-        await agent.unload_harness_config(record)
+    spec = {
+        "model": {"model_client_config": {"client_provider": "OpenAI", **client}, "model_request_config": request},
+        "card": {"id": name, "name": name, "description": "extforge"},
+        "workspace": {"root_path": str(workspace)},
+        "rails": [{"type": "core.skill_use", "params": host.skill_settings(workspace)}],
+        "enable_read_image_multimodal": False,
+        "auto_create_workspace": False,
+        **settings,
+    }
+    return NativeHarness(DeepAgentSpec.model_validate(spec), extra_rails=rails)
 
 
 def snapshot(agent: Any) -> Facts:
@@ -301,34 +228,6 @@ def snapshot(agent: Any) -> Facts:
         "skills": sorted(skills),
         "sections": sorted(sections if isinstance(sections, dict) else []),
     }
-
-
-def watch_tools(agent: Any, watch: Watch, seen: set[str]) -> None:
-    """Note each execution of a tool, as opposed to a call that a guard refused."""
-    from openjiuwen.core.runner import Runner
-
-    for card in agent.ability_manager.list():
-        if card.name in seen:
-            continue
-        tool = None
-        for identity in (getattr(card, "id", None), card.name):
-            with contextlib.suppress(Exception):  # an unknown id raises in some versions
-                tool = tool or Runner.resource_mgr.get_tool(identity)
-        if tool is None:
-            continue
-        seen.add(card.name)
-
-        def wrap(original: Any, name: str) -> Any:
-            async def invoke(*args: Any, **kwargs: Any) -> Any:
-                watch.executed.append(name)
-                watch.inputs.append(_jsonable(args[0] if args else kwargs.get("inputs")))
-                if name in watch.answers:
-                    return watch.answers[name]
-                return await original(*args, **kwargs)
-
-            return invoke
-
-        tool.invoke = wrap(tool.invoke, card.name)
 
 
 def stand_in(name: str) -> Any:
@@ -377,9 +276,8 @@ async def turn(agent: Any, model: ScriptedModel, watch: Watch, spec: Facts, work
     os.chdir(folder)
     for path, text in (spec.get("files") or {}).items():
         (folder / path).write_text(text, encoding="utf-8", newline="")
-    watch.answers = spec.get("answers") or {}
-    from openjiuwen.core.session.agent import create_agent_session
-
+    watch.answers.clear()
+    watch.answers.update(spec.get("answers") or {})
     model.script = [
         tool_call(call["tool_name"], call["arguments"], f"call_{index}") for index, call in enumerate(spec["calls"])
     ]
@@ -391,14 +289,9 @@ async def turn(agent: Any, model: ScriptedModel, watch: Watch, spec: Facts, work
     usual = dict(os.environ)
     os.environ.update(spec.get("environment") or {})
     try:
-        session = create_agent_session(session_id=spec["session"], card=agent.card)
-        await session.pre_run(inputs={"query": spec["query"]})
-        try:
-            asked = {"query": spec["query"], "conversation_id": spec["session"]}
+        async with host.session_for(agent, spec["session"], spec["query"]) as (asked, session):
             answer = await asyncio.wait_for(agent.invoke(asked, session=session), TURN_SECONDS)
-            facts["answer"] = _jsonable({key: answer.get(key) for key in ("output", "result_type")})
-        finally:
-            await session.post_run()
+        facts["answer"] = jsonable({key: answer.get(key) for key in ("output", "result_type")})
         if spec.get("streams"):
             facts["streamed"] = await stream(agent, model, spec)
     except Exception as exc:  # noqa: BLE001 -- whatever an extension does to a turn is a fact about it
@@ -418,33 +311,21 @@ async def turn(agent: Any, model: ScriptedModel, watch: Watch, spec: Facts, work
     ]
     facts["offered"] = [t["function"]["name"] for t in (requests[0].get("tools") or [])] if requests else []
     facts["results"] = watch.results[before[1] :]
-    facts["executed"] = watch.executed[before[2] :]
-    facts["inputs"] = watch.inputs[before[2] :]
+    facts["executed"] = [note["tool"] for note in watch.executed[before[2] :]]
+    facts["inputs"] = [note["arguments"] for note in watch.executed[before[2] :]]
     facts["seconds"] = round(time.monotonic() - started, 3)
     return facts
 
 
 async def stream(agent: Any, model: ScriptedModel, spec: Facts) -> list[Any]:
     """Play what the model says once more, as a stream, and return every piece that reaches the user."""
-    from openjiuwen.core.session.agent import create_agent_session
-
     model.script = [{"role": "assistant", "content": spec["says"]}]
-    name = f"{spec['session']}-streamed"
-    session = create_agent_session(session_id=name, card=agent.card)
-    await session.pre_run(inputs={"query": spec["query"]})
+    async with host.session_for(agent, f"{spec['session']}-streamed", spec["query"]) as (asked, session):
 
-    async def read() -> list[Any]:
-        asked = {"query": spec["query"], "conversation_id": name}
-        return [_jsonable(piece) async for piece in agent.stream(asked, session=session)]
+        async def read() -> list[Any]:
+            return [jsonable(piece) async for piece in agent.stream(asked, session=session)]
 
-    try:
         return await asyncio.wait_for(read(), TURN_SECONDS)
-    finally:
-        await session.post_run()
-
-
-def _error(exc: BaseException) -> Facts:
-    return {"type": type(exc).__name__, "message": str(exc), "trace": traceback.format_exc(limit=-6)}
 
 
 async def probe_alone(extension: Facts, job: Facts, model: ScriptedModel) -> Facts:
@@ -457,7 +338,7 @@ async def probe_alone(extension: Facts, job: Facts, model: ScriptedModel) -> Fac
     try:
         record, facts["refs"] = await load(agent, path)
     except Exception as exc:  # noqa: BLE001 -- any failure to load is the answer
-        facts["error"] = _error(exc)
+        facts["error"] = host.error_facts(exc)
         return facts
     facts["loaded"] = True
     after = snapshot(agent)
@@ -466,7 +347,7 @@ async def probe_alone(extension: Facts, job: Facts, model: ScriptedModel) -> Fac
         {
             "name": card.name,
             "description": card.description,
-            "input_params": _jsonable(getattr(card, "input_params", None)),
+            "input_params": jsonable(getattr(card, "input_params", None)),
         }
         for card in agent.ability_manager.list()
         if card.name in facts["added"]["abilities"]
@@ -475,7 +356,7 @@ async def probe_alone(extension: Facts, job: Facts, model: ScriptedModel) -> Fac
         await unload(agent, record)
         facts["left_behind"] = _difference(before, snapshot(agent))
     except Exception as exc:  # noqa: BLE001
-        facts["unload_error"] = _error(exc)
+        facts["unload_error"] = host.error_facts(exc)
     return facts
 
 
@@ -508,14 +389,12 @@ async def probe(job: Facts, model: ScriptedModel) -> Facts:
             record, _ = await load(agent, Path(extension["path"]))
             records.append(record)
     except Exception as exc:  # noqa: BLE001
-        together["error"] = {**_error(exc), "extension": extensions[len(records)]["name"]}
+        together["error"] = {**host.error_facts(exc), "extension": extensions[len(records)]["name"]}
         return facts
     together["loaded"] = True
     for name in job.get("stand_ins", []):
         add_stand_in(agent, name)
-    seen: set[str] = set()
-    watch_tools(agent, watch, seen)
-    together["watched_tools"] = sorted(seen)
+    host.record_tools(agent, watch.executed, watch.answers)
     specs = [spec for spec in job["turns"] if spec["extension"] in loaded]
     together["turns"] = [await turn(agent, model, watch, spec, workspace) for spec in specs]
     together["hooks"] = watch.hooks
@@ -529,66 +408,17 @@ async def probe(job: Facts, model: ScriptedModel) -> Facts:
         added["sections"] = {name for name in after["sections"] if name.startswith("extforge")}
         together["left_behind"] = [f"{key}: {sorted(left)}" for key in after if (left := added[key] & set(after[key]))]
     except Exception as exc:  # noqa: BLE001
-        together["unload_error"] = _error(exc)
+        together["unload_error"] = host.error_facts(exc)
     return facts
 
 
-def missing_requirements(job: Facts) -> list[str]:
-    """Return the requirements of the trees that are not installed here."""
-    import importlib.metadata
-    import re
-
-    missing = []
-    for line in sorted({line for e in job["extensions"] for line in e.get("requirements", [])}):
-        match = re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", line)
-        try:
-            importlib.metadata.version(match[0] if match else line)
-        except importlib.metadata.PackageNotFoundError:
-            missing.append(line)
-    return missing
-
-
-def limit_memory(megabytes: int) -> None:
-    """Keep a runaway extension from taking the machine down with it."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return
-    if megabytes > 0 and hasattr(resource, "RLIMIT_AS"):
-        resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
-
-
-def main() -> None:
-    """Run the job named on the command line."""
-    job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    result = Path(sys.argv[2])
-    os.dup2(2, 1)  # the host logs to stdout
-    facts: Facts = {"python": sys.version.split()[0]}
-    try:
-        limit_memory(int(job.get("memory_mb", 0)))
-        import importlib.metadata
-
-        import openjiuwen
-
-        facts["openjiuwen"] = _version(openjiuwen, importlib.metadata)
-        facts["missing_requirements"] = missing_requirements(job)
-        if not facts["missing_requirements"]:
-            facts.update(asyncio.run(probe(job, ScriptedModel())))
-    except BaseException as exc:  # noqa: BLE001 -- the caller must always get an answer
-        facts["crash"] = _error(exc)
-    temporary = result.with_suffix(".part")
-    temporary.write_text(json.dumps(facts, ensure_ascii=False), encoding="utf-8")
-    os.replace(temporary, result)
-    sys.stderr.flush()
-    os._exit(0)
-
-
-def _version(module: Any, metadata: Any) -> str:
-    folder = Path(module.__file__).resolve().parents[1]
-    for path in folder.glob("openjiuwen-*.dist-info"):
-        return path.name.removeprefix("openjiuwen-").removesuffix(".dist-info")
-    return str(metadata.version("openjiuwen"))
+def run(job: Facts, _: host.Talk) -> Facts:
+    """Do the job, unless something that the trees require is missing."""
+    facts: Facts = {"python": sys.version.split()[0], "openjiuwen": host.host_version()}
+    if missing := host.missing_requirements([extension["path"] for extension in job["extensions"]]):
+        return {"missing_requirements": missing}
+    return {**facts, **asyncio.run(probe(job, ScriptedModel()))}
 
 
 if __name__ == "__main__":
-    main()
+    host.do_job(run)

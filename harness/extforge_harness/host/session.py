@@ -12,15 +12,13 @@ import itertools
 import json
 import os
 import shutil
-import signal
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from extforge_harness.chat import is_secret
-from extforge_harness.errors import HostFailed, HostMissing
-from extforge_harness.host.run import INSTALL, environment_for, host_available
+from extforge_harness.errors import HostFailed
+from extforge_harness.host.process import checked, command, kill, last_words, require_host, surroundings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -50,9 +48,8 @@ class HostSession:
         Raises:
             HostMissing: when openJiuwen is not installed there.
         """
-        if not host_available(python):
-            raise HostMissing(f"openJiuwen is not installed for {python or 'this Python'}", INSTALL)
-        self.trees, self.python = [os.path.abspath(tree) for tree in trees], python or sys.executable
+        require_host(python)
+        self.trees, self.python = [os.path.abspath(tree) for tree in trees], python
         self._process: asyncio.subprocess.Process | None = None
         self._folder: Path | None = None
         self._reader: asyncio.Task[None] | None = None
@@ -69,8 +66,7 @@ class HostSession:
     ) -> None:
         process, self._process = self._process, None
         if process is not None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
+            kill(process)
             await process.wait()
         if self._reader is not None:
             await self._reader
@@ -89,10 +85,7 @@ class HostSession:
                 answer = await self._ask("tools")
         except TimeoutError:
             raise HostFailed(f"the host process did not answer within {START_SECONDS:g} seconds") from None
-        if missing := answer.get("missing_requirements"):
-            words = f"the trees require packages that are not installed: {', '.join(missing)}"
-            raise HostMissing(words, f"pip install {' '.join(missing)}")
-        found: list[dict[str, Any]] = answer["tools"]
+        found: list[dict[str, Any]] = checked(answer)["tools"]
         return found
 
     async def turn(
@@ -134,7 +127,7 @@ class HostSession:
     async def _ask(self, op: str, **job: Any) -> dict[str, Any]:
         process = await self._start()
         if self._reader is not None and self._reader.done():
-            raise HostFailed(f"the host process ended: {self._last_words()}")
+            raise HostFailed(self._ended())
         number, workdir = next(self._numbers), job.get("workdir")
         if workdir is not None:
             if others := set(self._workdirs.values()) - {workdir}:
@@ -164,20 +157,10 @@ class HostSession:
         async with self._starting:
             if self._process is None:
                 self._folder = _scratch_folder()
-                environment = environment_for(self._folder)
-                environment.update({key: os.environ[key] for key in _NETWORK if key in os.environ})
+                around = surroundings(self._folder, *_NETWORK)
                 with (self._folder / "host.log").open("wb") as log:
                     self._process = await asyncio.create_subprocess_exec(
-                        self.python,
-                        str(SERVE),
-                        str(self._folder),
-                        cwd=self._folder,
-                        env=environment,
-                        stdin=asyncio.subprocess.PIPE,
-                        stdout=asyncio.subprocess.PIPE,
-                        stderr=log,
-                        start_new_session=True,  # Ctrl-C is ours to handle
-                        limit=LINE_LIMIT,
+                        *command(SERVE, self.python), **around, stderr=log, limit=LINE_LIMIT
                     )
                 self._reader = asyncio.create_task(self._read(self._process))
             return self._process
@@ -191,15 +174,11 @@ class HostSession:
                     future.set_result(answer)
         for future in self._waiting.values():
             if not future.done():
-                future.set_result({"error": f"the host process ended: {self._last_words()}"})
+                future.set_result({"error": self._ended()})
 
-    def _last_words(self) -> str:
+    def _ended(self) -> str:
         assert self._folder is not None
-        try:
-            lines = (self._folder / "host.log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        except OSError:
-            lines = []
-        return " | ".join(line[:300] for line in lines[-3:]) or "without a word"
+        return f"the host process ended: {last_words(self._folder)}"
 
 
 def _scratch_folder() -> Path:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from extforge_harness.errors import BundleError
-from extforge_harness.runtimes.catalog import Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -112,12 +111,8 @@ def build_bundle(
             instead = next((r for r in catalog.registry.ids if r != runtime_id and not _reason(capability, r)), None)
             unavailable.append(Unavailable(capability.id, reason, instead))
             reason += f"; use {instead}" if instead else "; no runtime here can"
-        entries.append(
-            Entry(
-                capability.id, capability.kind, capability.display_name, capability.extension, not reason, reason,
-                (capability.id,),
-            )
-        )  # fmt: skip
+        about = (capability.id, capability.kind, capability.display_name, capability.extension)
+        entries.append(Entry(*about, not reason, reason, (capability.id,)))
     bundle = Bundle(runtime_id, tuple(entries), tuple(user), tuple(external), tuple(unavailable), diagnostics)
     _check(bundle, known)
     return bundle
@@ -125,7 +120,7 @@ def build_bundle(
 
 def _reason(capability: Capability, runtime_id: str) -> str:
     exposure = capability.exposure[runtime_id]
-    return "" if exposure.status in (Status.LIVE, Status.PARTIAL) else exposure.reason
+    return "" if exposure.usable else exposure.reason
 
 
 def _check(bundle: Bundle, known: set[str]) -> None:

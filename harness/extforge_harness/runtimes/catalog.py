@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -120,6 +120,10 @@ class ExtensionFacts:
     guards: tuple[str, ...] = ()  # extensions whose guards run inside that server
     root: str = field(default="", compare=False)  # of the tree, where there is one
 
+    def tool(self, display_name: str) -> ToolFacts:
+        """Return a tool by its name, or its class where that cannot be read."""
+        return next(tool for tool in self.tools if display_name == (tool.name or tool.class_name))
+
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
@@ -142,6 +146,11 @@ class Exposure:
     def __post_init__(self) -> None:
         if (self.status is Status.LIVE) == bool(self.reason):
             raise ValueError(f"{self.status} with the reason {self.reason!r}")
+
+    @property
+    def usable(self) -> bool:
+        """Whether it is live, or partly."""
+        return self.status in (Status.LIVE, Status.PARTIAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +184,7 @@ class Catalog:
     registry: Registry
 
     def __getitem__(self, capability_id: str) -> Capability:
-        for capability in self.capabilities:
-            if capability.id == capability_id:
-                return capability
-        raise KeyError(capability_id)
+        return {capability.id: capability for capability in self.capabilities}[capability_id]
 
     @property
     def levels(self) -> dict[str, MutationLevel]:
@@ -199,9 +205,8 @@ class Catalog:
         return max(found, key=list(Status).index)
 
     def live(self, runtime: str) -> tuple[str, ...]:
-        """Return the ids of what is usable on a runtime: live, or partly."""
-        usable = (Status.LIVE, Status.PARTIAL)
-        return tuple(c.id for c in self.capabilities if c.exposure[runtime].status in usable)
+        """Return the ids of what is usable on a runtime."""
+        return tuple(c.id for c in self.capabilities if c.exposure[runtime].usable)
 
 
 def trust_of(levels: Iterable[MutationLevel]) -> str | None:
@@ -209,10 +214,7 @@ def trust_of(levels: Iterable[MutationLevel]) -> str | None:
 
     `auto_safe`, `side_effect`, `requires_approval`, or `mixed`; an unclassified tool counts as a mutating one.
     """
-    names = {
-        MutationLevel.SAFE_READ: "auto_safe",
-        MutationLevel.SIDE_EFFECT: "side_effect",
-    }
+    names = {MutationLevel.SAFE_READ: "auto_safe", MutationLevel.SIDE_EFFECT: "side_effect"}
     found = {names.get(level, "requires_approval") for level in levels}
     return None if not found else found.pop() if len(found) == 1 else "mixed"
 
@@ -238,14 +240,8 @@ def build_catalog(extensions: Sequence[ExtensionFacts], registry: Registry | Non
     if findings:
         raise CatalogError(findings)
     maker = _Exposures({c.id: c for c in bare}, {e.name: e for e in extensions})
-    done = [
-        Capability(
-            c.id, c.extension, c.kind, c.display_name, c.tool_names, c.levels, c.fragment, c.source, c.artifacts,
-            c.requires, {runtime.id: maker.of(c, runtime) for runtime in registry.runtimes},
-        )
-        for c in bare
-    ]  # fmt: skip
-    return Catalog(tuple(done), tuple(extensions), registry)
+    done = tuple(replace(c, exposure={r.id: maker.of(c, r) for r in registry.runtimes}) for c in bare)
+    return Catalog(done, tuple(extensions), registry)
 
 
 def _capabilities(extension: ExtensionFacts, extensions: Sequence[ExtensionFacts]) -> list[Capability]:
@@ -369,19 +365,12 @@ class _Exposures:
         """Return why the runtime does not mount it; a guard that runs inside MCP servers is said to."""
         reason = str(runtime.mount(capability.kind).reason)
         if capability.kind == "rail":
-            inside = [
-                e.name
-                for e in self.extensions.values()
-                if capability.extension in e.guards and self._served(e, runtime)
-            ]
+            others = self.extensions.values()
+            inside = [e.name for e in others if capability.extension in e.guards and self._served(e, runtime)]
             if inside:
                 reason += f"; its rule runs inside the MCP server of {', '.join(inside)}"
         if capability.kind == "tool" and capability.display_name not in self.extensions[capability.extension].served:
-            facts = next(
-                t
-                for t in self.extensions[capability.extension].tools
-                if capability.display_name == (t.name or t.class_name)
-            )
+            facts = self.extensions[capability.extension].tool(capability.display_name)
             if facts.state:
                 reason = f"it reports what the rail {facts.state} records, and no rail runs there"
         return reason
@@ -392,8 +381,8 @@ class _Exposures:
             return ""
         if not capability.tool_names:
             return "its tool name cannot be read from the source, so nobody can say that it registers"
-        facts = next(tool for tool in extension.tools if tool.name == capability.display_name)
-        return "its body is not written yet: it answers that it is not implemented" if facts.unwritten else ""
+        unwritten = extension.tool(capability.display_name).unwritten
+        return "its body is not written yet: it answers that it is not implemented" if unwritten else ""
 
     def _missing(self, need: Requirement, capability: Capability, runtime: Runtime) -> str:
         """Return why a requirement does not hold on this runtime; empty when it does."""
@@ -401,9 +390,9 @@ class _Exposures:
         inside = self._served(extension, runtime)
         if need.constraint:
             enforced = inside and self._inside(need.target, extension)
-            return "" if enforced or self._all_live(need.target, runtime) else (
-                f"constraint {need.target} cannot be enforced on {runtime.id}"
-            )  # fmt: skip
+            if enforced or self._all_live(need.target, runtime):
+                return ""
+            return f"constraint {need.target} cannot be enforced on {runtime.id}"
         target = self.capabilities[need.target]
         exposure = self.of(target, runtime)
         if exposure.status is Status.LIVE:

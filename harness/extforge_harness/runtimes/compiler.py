@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from extforge_harness.errors import CompileError
-from extforge_harness.runtimes.catalog import Status
 from extforge_harness.runtimes.contracts import BUILT_IN, ArtifactContract, check_round_trip
 
 if TYPE_CHECKING:
@@ -150,10 +149,8 @@ def compile_context(given: CompileInput) -> CompiledContext:
     decisions = [_decide(capability, given) for capability in catalog.capabilities]
     chosen = [catalog[decision.capability] for decision in decisions if decision.included]
     repeated: list[str] = []
-    capabilities = [
-        Fragment(f"cap.{c.id}", c.fragment.strip(), c.source) for c in chosen if c.fragment.strip()
-    ]  # rails have no text
-    capabilities = _without_repeats(capabilities, repeated)
+    texts = [Fragment(f"cap.{c.id}", c.fragment.strip(), c.source) for c in chosen]
+    capabilities = _without_repeats([text for text in texts if text.text], repeated)  # rails have no text
     _check_copies(capabilities, contracts)
     artifacts = _without_repeats(_artifact_fragments(chosen, contracts), repeated)
     needed = sum(f.tokens for f in [*artifacts, *capabilities])
@@ -195,7 +192,7 @@ def _decide(capability: Capability, given: CompileInput) -> Decision:
     exposure = capability.exposure[given.runtime_id]
     if given.enabled is not None and capability.id not in given.enabled:
         return Decision(capability.id, included=False, reason="not enabled")
-    if exposure.status not in (Status.LIVE, Status.PARTIAL):
+    if not exposure.usable:
         return Decision(capability.id, included=False, reason=exposure.reason)
     missing = [a for a in capability.artifacts if a not in {contract.id for contract in given.contracts}]
     if missing:

@@ -214,11 +214,11 @@ def load_contracts(path: str) -> tuple[ArtifactContract, ...]:
             document = read_document(stream.read(), path)
     except OSError as exc:
         words = f"cannot be read: {exc.strerror}"
-        raise DocumentError(path, [Finding("runtime-contract-unreadable", words, where=Where(path))]) from exc
+        raise DocumentError.because("runtime-contract-unreadable", words, Where(path)) from exc
     items = document.value if isinstance(document.value, list) else None
     if items is None:
         words = "must be a list of contracts; [] when there are none"
-        raise DocumentError(path, [Finding("document-wrong-type", words, where=Where(path))])
+        raise DocumentError.because("document-wrong-type", words, Where(path))
     found: list[ArtifactContract] = []
     findings: list[Finding] = []
     for index in range(len(items)):

@@ -29,7 +29,6 @@ __all__ = [
     "KINDS",
     "NOT_EXAMINED",
     "PROVIDERS",
-    "WIRES",
     "Mount",
     "Provider",
     "Registry",
@@ -44,7 +43,6 @@ ENTRY_POINTS = "extforge.runtimes"
 NOT_EXAMINED = "not examined yet"
 Fact = Literal["verified", "inferred"]
 Wire = Literal["openai_chat", "openai_responses", "anthropic_messages", "account"]
-WIRES = ("openai_chat", "openai_responses", "anthropic_messages", "account")
 
 
 class Mount(Model):
@@ -133,10 +131,7 @@ class Registry:
     packages: dict[str, str]  # runtime id -> importable package
 
     def __getitem__(self, runtime_id: str) -> Runtime:
-        for runtime in self.runtimes:
-            if runtime.id == runtime_id:
-                return runtime
-        raise KeyError(runtime_id)
+        return {runtime.id: runtime for runtime in self.runtimes}[runtime_id]
 
     @property
     def ids(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ Every cell is derived from the catalog; no other table exists.  A provider only 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from extforge_harness.runtimes.proving import NOT_PROVED
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from extforge_harness.runtimes.catalog import Capability, Catalog, Exposure
+    from extforge_harness.runtimes.catalog import Capability, Catalog
     from extforge_harness.runtimes.descriptors import Provider, Runtime
 
 __all__ = ["Cell", "CellStatus", "Matrix", "build_matrix"]
@@ -37,8 +37,8 @@ class Cell:
     capability: str
     runtime: str
     status: CellStatus
+    partial: bool = field(default=False, kw_only=True)
     line: str  # one sentence, always
-    partial: bool = False
     via: str = ""
     tool_names: tuple[str, ...] = ()  # only what can be called
     suggested_runtime: str | None = None
@@ -84,20 +84,7 @@ class Matrix:
             "runtimes": [{"id": r.id, "name": r.name, "importable": r.importable} for r in self.runtimes],
             "capabilities": [{"id": c.id, "kind": c.kind, "extension": c.extension} for c in self.capabilities],
             "cells": [
-                {
-                    "capability": cell.capability,
-                    "runtime": cell.runtime,
-                    "status": cell.status.value,
-                    "partial": cell.partial,
-                    "line": cell.line,
-                    "via": cell.via or None,
-                    "tool_names": list(cell.tool_names),
-                    "suggested_runtime": cell.suggested_runtime,
-                    "trust": cell.trust,
-                    "proved": cell.proved,
-                    "inferred": cell.inferred,
-                }
-                for cell in self.cells
+                {**asdict(cell), "via": cell.via or None, "tool_names": list(cell.tool_names)} for cell in self.cells
             ],
             "extensions": {
                 name: dict(zip((r.id for r in self.runtimes), self.extension_row(name), strict=True))
@@ -154,7 +141,7 @@ def _problem(capability: Capability, runtime: Runtime, provider: Provider | None
         words = f"{runtime.needs or runtime.sdk} is not installed here, so nobody can say"
         return _Problem(words, CellStatus.UNDETERMINED)
     exposure = capability.exposure[runtime.id]
-    if exposure.status not in (Status.LIVE, Status.PARTIAL):
+    if not exposure.usable:
         return _Problem(exposure.reason)
     if provider is not None and not provider.tools and capability.kind in ("tool", "mcp"):
         return _Problem(f"the model behind {provider.id} calls no tools")
@@ -165,28 +152,20 @@ def _cell(
     capability: Capability, runtime: Runtime, problem: _Problem | None, elsewhere: str | None, shown: str
 ) -> Cell:
     exposure = capability.exposure[runtime.id]
-    if problem is None:
-        return _executable(capability, runtime, exposure, shown)
-    status = problem.status or (CellStatus.PERCEPTION_ONLY if elsewhere else CellStatus.UNAVAILABLE)
-    suggested = elsewhere if status is CellStatus.PERCEPTION_ONLY else None
-    return Cell(
-        capability.id, runtime.id, status, problem.line, suggested_runtime=suggested, inferred=exposure.inferred
-    )
-
-
-def _executable(capability: Capability, runtime: Runtime, exposure: Exposure, shown: str) -> Cell:
-    partial = exposure.status is Status.PARTIAL
-    line = exposure.reason if partial else f"works through {exposure.via.replace('_', ' ')}"
+    if problem is not None:
+        status = problem.status or (CellStatus.PERCEPTION_ONLY if elsewhere else CellStatus.UNAVAILABLE)
+        suggested = elsewhere if status is CellStatus.PERCEPTION_ONLY else None
+        line = problem.line
+        return Cell(capability.id, runtime.id, status, line, suggested_runtime=suggested, inferred=exposure.inferred)
     return Cell(
         capability.id,
         runtime.id,
         CellStatus.EXECUTABLE,
-        line,
-        partial,
-        exposure.via,
-        capability.tool_names,
-        None,
-        capability.trust,
-        shown,
-        exposure.inferred,
+        exposure.reason or f"works through {exposure.via.replace('_', ' ')}",
+        partial=exposure.status is Status.PARTIAL,
+        via=exposure.via,
+        tool_names=capability.tool_names,
+        trust=capability.trust,
+        proved=shown,
+        inferred=exposure.inferred,
     )

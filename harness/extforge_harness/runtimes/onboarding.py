@@ -37,6 +37,7 @@ from extforge_verifiers.documents import parse_json, read_document
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.findings import Finding, Where
 from extforge_verifiers.formats import format_for
+from extforge_verifiers.paths import lies_in
 from extforge_verifiers.reports.text import printable
 
 if TYPE_CHECKING:
@@ -322,7 +323,8 @@ def _check_tools(root: Path) -> Iterator[Finding]:
             words = f"the tool {tool.name!r} is not classified"
             yield _finding("runtime-tool-unclassified", words, path, fix="add mutation: safe_read, mutating_local, ...")
     for fixture in ("requests/with_tools.json", "events/tool_call.jsonl"):
-        met = {name for value in _load(root / "fixtures" / fixture) for name in _values_of(value, tools.name_keys)}
+        found = _items(_load(root / "fixtures" / fixture))
+        met = {item for key, item in found if key in tools.name_keys and isinstance(item, str)}
         if not met:
             words = f"{fixture} has no tool name under {' or '.join(tools.name_keys)}"
             yield _finding("runtime-tools-inconsistent", words, path)
@@ -331,15 +333,13 @@ def _check_tools(root: Path) -> Iterator[Finding]:
             yield _finding("runtime-tools-inconsistent", words, path)
 
 
-def _values_of(value: Any, keys: list[str]) -> Iterator[str]:
-    if isinstance(value, dict):
-        for key, item in value.items():
-            if key in keys and isinstance(item, str):
-                yield item
-            yield from _values_of(item, keys)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _values_of(item, keys)
+def _items(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield (key, value) of everything in a JSON value; the key of a list's items is empty."""
+    pairs = value.items() if isinstance(value, dict) else (("", item) for item in value)
+    for key, item in pairs:
+        yield key, item
+        if isinstance(item, (dict, list)):
+            yield from _items(item)
 
 
 # --------------------------------------------------------------------------- 3 adapter
@@ -429,9 +429,8 @@ def check_artifacts(root: Path) -> Iterator[Finding]:
     known = {(contract.source, contract.descriptor.lower()) for contract in (*BUILT_IN, *own)}
     for name in FIXTURES:
         path = root / "fixtures" / name
-        for kind, descriptor in sorted(
-            set(_artifacts(_load(path), files=name in ("media.json", "events/tool_result.jsonl")))
-        ):
+        shown = set(_artifacts(_load(path), files=name in ("media.json", "events/tool_result.jsonl")))
+        for kind, descriptor in sorted(shown):
             registered = (kind, descriptor) in known or (kind == "file" and format_for(f"x{descriptor}") is not None)
             if not registered:
                 words = f"{name} shows the {kind} {descriptor!r}, and no artifact contract is registered for it"
@@ -442,20 +441,15 @@ def check_artifacts(root: Path) -> Iterator[Finding]:
         yield from check_round_trip(contract)
 
 
-def _artifacts(value: Any, *, files: bool) -> Iterator[tuple[str, str]]:
+def _artifacts(values: list[Any], *, files: bool) -> Iterator[tuple[str, str]]:
     """Yield (source, descriptor) of the artifacts in a fixture: fences, files, and the events that media.json lists."""
-    if isinstance(value, str):
-        yield from (("fence", m.lower()) for m in _FENCE.findall(value) if m.lower() not in _CODE_LANGUAGES)
-        if files and (match := _FILE.fullmatch(value)):
-            yield "file", f".{match[1].lower()}"
-    elif isinstance(value, dict):
-        events = value.get("artifact_events")
-        yield from (("event", str(event).lower()) for event in (events if isinstance(events, list) else []))
-        for item in value.values():
-            yield from _artifacts(item, files=files)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _artifacts(item, files=files)
+    for key, value in _items(values):
+        if isinstance(value, str):
+            yield from (("fence", m.lower()) for m in _FENCE.findall(value) if m.lower() not in _CODE_LANGUAGES)
+            if files and (match := _FILE.fullmatch(value)):
+                yield "file", f".{match[1].lower()}"
+        elif key == "artifact_events" and isinstance(value, list):
+            yield from (("event", str(event).lower()) for event in value)
 
 
 # --------------------------------------------------------------------------- 5 contract tests
@@ -537,7 +531,7 @@ def _smoke_problem(root: Path, runtime: Runtime, entry: _Smoke, changed: float) 
     """Return why a scenario does not count; empty when it does."""
     if entry.status == "pass":
         evidence = root / (entry.evidence or "")
-        if not evidence.is_file() or root not in evidence.resolve().parents:
+        if not evidence.is_file() or not lies_in(evidence, root):
             return f"there is no evidence at {entry.evidence!r}"
         if evidence.stat().st_size == 0:
             return "the evidence is empty"

@@ -5,8 +5,6 @@ Reasons show on hover and on keyboard focus, and stand below each table for touc
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -14,7 +12,7 @@ from extforge_harness.runtimes.descriptors import KINDS
 from extforge_harness.runtimes.matrix import CellStatus
 from extforge_harness.runtimes.proving import NOT_PROVED, PROOFS
 from extforge_harness.runtimes.showing import MARKS, TRUST, key_of, words_of
-from extforge_verifiers.reports.text import printable
+from extforge_verifiers.reports.webpage import shown, web_page
 
 if TYPE_CHECKING:
     from extforge_harness.runtimes.catalog import Capability
@@ -23,15 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["render_page"]
 
 _LOOK = """
-:root{color-scheme:light dark;--ink:#1c2024;--soft:#5b6570;--line:#d5dae0;--paper:#fff;--back:#f4f6f8;--focus:#0b57d0;
---works:#116c3a;--partly:#8a5a00;--elsewhere:#0b57d0;--no:#b3261e;--unknown:#6b3fa0}
-@media(prefers-color-scheme:dark){:root{--ink:#e6e9ec;--soft:#a3adb8;--line:#3a424b;--paper:#1b1f24;--back:#12151a;
---focus:#8ab4f8;--works:#6fd699;--partly:#f2c46d;--elsewhere:#8ab4f8;--no:#ff9a90;--unknown:#cfaef5}}
-*{box-sizing:border-box}
-body{margin:0;background:var(--back);color:var(--ink);font:16px/1.5 system-ui,"Noto Sans","Noto Sans CJK SC",sans-serif}
+:root{--works:#116c3a;--partly:#8a5a00;--elsewhere:#0b57d0;--no:#b3261e;--unknown:#6b3fa0}
+@media(prefers-color-scheme:dark){:root{--works:#6fd699;--partly:#f2c46d;--elsewhere:#8ab4f8;--no:#ff9a90;
+--unknown:#cfaef5}}
 header,main{max-width:80rem;margin:0 auto;padding:1rem}
-h1{font-size:1.5rem;margin:.5rem 0}p{margin:.25rem 0}.soft{color:var(--soft)}
-:focus-visible{outline:3px solid var(--focus);outline-offset:2px}
+p{margin:.25rem 0}.soft{color:var(--soft)}
 .legend,fieldset{display:flex;flex-wrap:wrap;gap:.25rem 1.25rem;margin:.75rem 0;padding:0;border:0;list-style:none}
 legend{float:left;padding-right:1rem}label{cursor:pointer}
 section>details{background:var(--paper);border:1px solid var(--line);border-radius:.5rem;margin:0 0 1rem}
@@ -46,7 +40,7 @@ tbody th{font-weight:400;overflow-wrap:anywhere}
 .kind{color:var(--soft);font-size:.85rem;display:block}
 .works{--tone:var(--works)}.partly{--tone:var(--partly)}.elsewhere{--tone:var(--elsewhere)}.no{--tone:var(--no)}
 .unknown{--tone:var(--unknown)}
-.mark{color:var(--tone);font-weight:600;white-space:nowrap}
+.mark{color:var(--tone);font-weight:600}
 .how{display:block;color:var(--soft);font-size:.85rem}
 .badge{display:inline-block;border:1px solid var(--line);border-radius:1rem;padding:0 .55rem;font-size:.8rem;white-space:nowrap}
 td.cell{position:relative}
@@ -69,20 +63,9 @@ _STYLE = _LOOK + "".join(
 def render_page(matrix: Matrix, title: str = "Where it works") -> str:
     """Return the page."""
     sections = "\n".join(_section(matrix, name) for name in dict.fromkeys(c.extension for c in matrix.capabilities))
-    policy = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
-    page = f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'sha256-{policy}'; base-uri 'none'; form-action 'none'">
-<title>{_shown(title)}</title>
-<style>{_STYLE}</style>
-</head>
-<body>
-<header>
-<h1>{_shown(title)}</h1>
-<p class="soft">{_shown(_counts(matrix))}</p>
+    body = f"""<header>
+<h1>{shown(title)}</h1>
+<p class="soft">{shown(_counts(matrix))}</p>
 <ul class="legend" aria-label="Legend">{_legend(matrix)}</ul>
 <fieldset><legend>Show</legend>{_filters(matrix)}</fieldset>
 </header>
@@ -90,11 +73,8 @@ def render_page(matrix: Matrix, title: str = "Where it works") -> str:
 <section aria-label="Extensions">
 {sections}
 </section>
-</main>
-</body>
-</html>
-"""
-    return page.encode("utf-8", "backslashreplace").decode("utf-8")
+</main>"""
+    return web_page(title, body, style=_STYLE)
 
 
 def _counts(matrix: Matrix) -> str:
@@ -128,12 +108,12 @@ def _filters(matrix: Matrix) -> str:
 
 def _section(matrix: Matrix, extension: str) -> str:
     rows = [c for c in matrix.capabilities if c.extension == extension]
-    heads = "".join(f'<th scope="col">{_shown(r.name)}</th>' for r in matrix.runtimes)
+    heads = "".join(f'<th scope="col">{shown(r.name)}</th>' for r in matrix.runtimes)
     body = "\n".join(_row(matrix, capability) for capability in rows)
     worst = matrix.extension_row(extension)
     works = [r.name for r, status in zip(matrix.runtimes, worst, strict=True) if status is CellStatus.EXECUTABLE]
     summary = f"whole on {', '.join(works)}" if works else "whole on none of these"
-    return f"""<details open><summary>{_shown(extension)} <span class="soft">{_shown(summary)}</span></summary>
+    return f"""<details open><summary>{shown(extension)} <span class="soft">{shown(summary)}</span></summary>
 <div class="scroll"><table>
 <thead><tr><th scope="col">Capability</th>{heads}<th scope="col">Trust</th></tr></thead>
 <tbody>
@@ -149,7 +129,7 @@ def _row(matrix: Matrix, capability: Capability) -> str:
     badge = f'<span class="badge" title="{escape(trust)}">{TRUST[trust]}</span>' if trust else ""
     return (
         f'<tr data-kind="{capability.kind}"><th scope="row"><span class="kind">{capability.kind}</span>'
-        f"{_shown(capability.display_name)}</th>{''.join(_cell(cell) for cell in cells)}<td>{badge}</td></tr>"
+        f"{shown(capability.display_name)}</th>{''.join(_cell(cell) for cell in cells)}<td>{badge}</td></tr>"
     )
 
 
@@ -157,11 +137,11 @@ def _cell(cell: Cell) -> str:
     key = key_of(cell)
     proof = cell.proved if cell.proved in (None, NOT_PROVED) else f"proved: {cell.proved}"
     how = " · ".join(part for part in (cell.via.replace("_", " "), proof) if part)
-    shown = f"{MARKS[key][0]} {words_of(cell)}{'†' if cell.inferred else ''}"
-    note = f'<span class="how">{_shown(how)}</span>' if how else ""
+    text = f"{MARKS[key][0]} {words_of(cell)}{'†' if cell.inferred else ''}"
+    note = f'<span class="how">{shown(how)}</span>' if how else ""
     return (
-        f'<td class="cell {key}" tabindex="0"><span class="mark">{_shown(shown)}</span>{note}'
-        f'<span class="why" role="tooltip">{_shown(cell.line)}</span></td>'
+        f'<td class="cell {key}" tabindex="0"><span class="mark">{shown(text)}</span>{note}'
+        f'<span class="why" role="tooltip">{shown(cell.line)}</span></td>'
     )
 
 
@@ -174,9 +154,5 @@ def _reasons(matrix: Matrix, rows: list[Capability]) -> str:
                 where.append(cell.runtime)
     if not lines:
         return ""
-    items = "".join(f"<li>{_shown(line)} ({_shown(', '.join(where))})</li>" for line, where in lines.items())
+    items = "".join(f"<li>{shown(line)} ({shown(', '.join(where))})</li>" for line, where in lines.items())
     return f'<details class="reasons"><summary>Why not everywhere</summary><ul>{items}</ul></details>\n'
-
-
-def _shown(text: str) -> str:
-    return escape(printable(text))

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from extforge_harness.errors import HarnessError, HostMissing
-from extforge_harness.runtimes.catalog import Status
 from extforge_harness.runtimes.serving import ServerTrial, try_server
 from extforge_verifiers.findings import Finding, Severity, Where
 
@@ -63,9 +62,8 @@ def prove(catalog: Catalog, *, python: str | None = None, timeout: float = 300.0
 
 
 def _usable(catalog: Catalog, capability: Capability) -> list[tuple[str, str]]:
-    """Return (runtime, via) where a capability is live or partly live."""
-    usable = (Status.LIVE, Status.PARTIAL)
-    return [(r, capability.exposure[r].via) for r in catalog.registry.ids if capability.exposure[r].status in usable]
+    """Return (runtime, via) where a capability is usable."""
+    return [(r, capability.exposure[r].via) for r in catalog.registry.ids if capability.exposure[r].usable]
 
 
 def _prove_servers(catalog: Catalog, proofs: Proofs, folder: str, python: str | None, timeout: float) -> None:

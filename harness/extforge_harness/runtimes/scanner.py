@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from extforge_harness.runtimes.bundle import Entry
+from extforge_verifiers.paths import lies_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,7 +140,7 @@ def _allowed(scan: Scan, root: str, full: str, origin: str) -> bool:
     if is_forbidden(below) or is_forbidden(os.path.basename(base)):
         scan.note(f"{origin}: passed over names that look like credentials")
         return False
-    if real != base and not real.startswith(os.path.join(base, "")):
+    if not lies_in(full, root):
         scan.note(f"{origin}: passed over a link that leads out of it")
         return False
     if is_forbidden(os.path.relpath(real, base)):

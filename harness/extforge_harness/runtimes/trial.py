@@ -20,7 +20,6 @@ from extforge_harness.runtimes.catalog import (
     RailFacts,
     ServerFacts,
     SkillFacts,
-    Status,
     ToolFacts,
     build_catalog,
 )
@@ -75,10 +74,9 @@ def broken_rules(catalog: Catalog, runtime_id: str) -> list[str]:
         found.append(f"the output is for {empty.runtime_id!r}")
     if empty.system_prompt != "" or empty.hints.values or empty.tool_names:
         found.append("with nothing enabled there is still a prompt, a hint or a tool")
-    usable = (Status.LIVE, Status.PARTIAL)
     for capability in catalog.capabilities:
         output = adapt(runtime_id, AdapterInput(catalog, enabled=frozenset((capability.id,))))
-        works = capability.exposure[runtime_id].status in usable
+        works = capability.exposure[runtime_id].usable
         expected = capability.tool_names if works else ()
         if output.tool_names != expected:
             found.append(f"{capability.id}: the tools are {output.tool_names}, not {expected}")
@@ -88,7 +86,7 @@ def broken_rules(catalog: Catalog, runtime_id: str) -> list[str]:
             found.append(f"{capability.id}: its text is not in the prompt")
         texts = {f.text for f in output.compiled.capability_fragments}
         for other in catalog.registry.ids:
-            if capability.exposure[other].status in usable and other not in catalog.registry.packages:
+            if capability.exposure[other].usable and other not in catalog.registry.packages:
                 same = adapt(other, AdapterInput(catalog, enabled=frozenset((capability.id,))))
                 if {f.text for f in same.compiled.capability_fragments} != texts:
                     found.append(f"{capability.id}: its text differs from that on {other}")

@@ -24,6 +24,7 @@ from extforge_verifiers.findings import Report, Severity
 from extforge_verifiers.findings import Verdict as Outcome
 from extforge_verifiers.formats import FORMATS
 from extforge_verifiers.formats.json import lookup
+from extforge_verifiers.paths import lies_in
 from extforge_verifiers.results import claimed_path, read_result
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class ArtifactChecker:
             path = os.path.realpath(os.path.join(root, os.path.expanduser(claim)))
         except ValueError as exc:
             return f"{claim!r:.200}: {exc}"
-        if not path.startswith(os.path.join(root, "")):
+        if not lies_in(path, root):
             return f"{claim}: lies outside the working directory"
         if not os.path.isfile(path):
             return f"{claim}: there is no such file"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import TYPE_CHECKING, Any
 
 from extforge_verifiers.artifact import Artifact, ArtifactUnreadable
+from extforge_verifiers.paths import lies_in
 from extforge_verifiers.results import claimed_path, read_result
 
 if TYPE_CHECKING:
@@ -48,14 +49,13 @@ def _content(ref: Ref, folder: str | None) -> str | None:
     """Return the text of a short text file of the skill; a file that was swapped for a symlink meanwhile is not read."""
     if ref.path is None or folder is None:
         return None
-    root = Path(folder).resolve()
     try:
-        path = (root / ref.path).resolve()
-        if not path.is_relative_to(root):
+        path = os.path.realpath(os.path.join(folder, ref.path))
+        if not lies_in(path, folder):
             return None
         with Artifact(path) as artifact:
             text = artifact.head(4 * LONGEST_REF + 1).decode("utf-8")
-    except (ArtifactUnreadable, OSError, RuntimeError, ValueError):  # not UTF-8 is a ValueError
+    except (ArtifactUnreadable, OSError, ValueError):  # not UTF-8 is a ValueError
         return None
     return text if len(text) <= LONGEST_REF and "\x00" not in text else None
 

@@ -17,6 +17,7 @@ from extforge_verifiers.documents import SIZE_LIMIT, Document, parse_json, read_
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.findings import Finding, Severity, Where
 from extforge_verifiers.frontmatter import read_skill
+from extforge_verifiers.paths import lies_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -148,25 +149,17 @@ def _is_skill_folder(entry: Path) -> bool:
 
 def _usable(pack: Pack, folder: Path, entries: list[Path]) -> Iterator[Path]:
     """Yield what is not hidden and does not lead out of the pack."""
-    root = folder.resolve()
     for entry in entries:
         names = (entry, entry / WORKFLOW_FILE, entry / KNOWLEDGE_FILE)
         if entry.name.startswith("."):
             reason = "it is hidden"
-        elif not all(_stays(name, root) for name in names):
+        elif (entry.is_symlink() and not entry.exists()) or not all(lies_in(name, folder) for name in names):
             reason = "it is a symlink that leaves the pack"
         else:
             yield entry
             continue
         words = f"{entry.name} is ignored: {reason}"
         pack.problems.append(Finding("workflow-ignored", words, Severity.WARNING, Where(str(entry))))
-
-
-def _stays(path: Path, root: Path) -> bool:
-    try:
-        return path.resolve().is_relative_to(root)
-    except (OSError, RuntimeError):  # a loop of symlinks
-        return False
 
 
 def _read(path: Path) -> bytes:

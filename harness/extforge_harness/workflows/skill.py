@@ -6,10 +6,10 @@ with json path, line and column.  Keys are hyphenated, as in the front matter of
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema, model_validator
@@ -17,6 +17,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, With
 from extforge_harness.documents import Model, bind, suggest
 from extforge_verifiers.findings import Finding
 from extforge_verifiers.formats import FORMATS
+from extforge_verifiers.paths import lies_in
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -340,15 +341,12 @@ class _Rules:
     def _check_ref(
         self, text: str, path: tuple[str | int, ...], folder: str | None, files: Collection[str]
     ) -> Iterator[Finding]:
-        root = Path(folder or ".").resolve()
-        try:
-            real = (root / text).resolve()
-            there = real.exists() if folder is not None else text in files
-        except (OSError, ValueError, RuntimeError):  # an embedded NUL, a name too long, a loop of symlinks
-            real, there = root, False
-        if reason := _not_below(text) or ("" if real.is_relative_to(root) else "leads outside the skill's folder"):
+        root = folder or "."
+        place = os.path.join(root, text)
+        away = "\0" not in text and not lies_in(place, root)
+        if reason := _not_below(text) or ("leads outside the skill's folder" if away else ""):
             yield self._finding("workflow-ref-escape", f"{text!r} {reason}", path)
-        elif not there:
+        elif not (os.path.exists(place) if folder is not None else text in files):
             yield self._finding("workflow-ref-missing", f"there is no {text!r} in the skill's folder", path)
 
     def check_guardrails(self) -> Iterator[Finding]:

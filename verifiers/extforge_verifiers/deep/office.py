@@ -10,8 +10,10 @@ Sources:
 
 from __future__ import annotations
 
+import itertools
 import posixpath
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from extforge_verifiers.archive import Archive, MemberDamaged
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
     from extforge_verifiers.findings import Finding
 
-    Rule = Callable[[Any, str, Package], Iterator[Finding]]
+    Rule = Callable[[Any], Iterator[Finding]]
 
 __all__ = ["check_docx", "check_pptx", "check_xlsx"]
 
@@ -159,13 +161,6 @@ def _each(root: Any, *names: str) -> Iterator[Any]:
             yield element
 
 
-def _some(findings: Iterator[Finding]) -> Iterator[Finding]:
-    for number, finding in enumerate(findings):
-        if number >= _MOST:
-            return
-        yield finding
-
-
 # --------------------------------------------------------------------------- any package
 
 
@@ -186,7 +181,9 @@ def _check_package(package: Package, rules: tuple[Rule, ...]) -> Iterator[Findin
             if root is not None:
                 yield from _check_references(root, part, package)
                 for rule in rules:
-                    yield from _some(rule(root, part, package))
+                    for finding in itertools.islice(rule(root), _MOST):
+                        words = f"{part}: {finding.message}"
+                        yield replace(finding.at(member=part), message=words)
         elif "/media/" in f"/{part}":
             yield from _check_media(package, part)
 
@@ -310,24 +307,19 @@ def _check_media(package: Package, part: str) -> Iterator[Finding]:
 # --------------------------------------------------------------------------- drawings
 
 
-def _check_drawing(root: Any, part: str, package: Package) -> Iterator[Finding]:
+def _check_drawing(root: Any) -> Iterator[Finding]:
     """DrawingML values that are impossible, as libraries write them from NaN, floats and colour names."""
-    del package
     for element in _each(
         root, "off", "ext", "chOff", "chExt", "srgbClr", "prstGeom", "bodyPr"
     ):
         tag = _tag(element)
         if tag == "srgbClr" and not _HEX6.fullmatch(element.get("val", "")):
             yield invalid(
-                "drawing-colour",
-                f"{part}: colour {element.get('val')!r} is not six hex digits",
-                member=part,
+                "drawing-colour", f"colour {element.get('val')!r} is not six hex digits"
             )
         elif tag == "prstGeom" and element.get("prst") not in _PRESETS:
             yield invalid(
-                "drawing-preset",
-                f"{part}: there is no preset shape {element.get('prst')!r}",
-                member=part,
+                "drawing-preset", f"there is no preset shape {element.get('prst')!r}"
             )
         elif tag == "bodyPr" and element.get("anchor", "t") not in (
             "t",
@@ -338,14 +330,13 @@ def _check_drawing(root: Any, part: str, package: Package) -> Iterator[Finding]:
         ):
             yield invalid(
                 "drawing-anchor",
-                f"{part}: text anchor {element.get('anchor')!r} does not exist",
-                member=part,
+                f"text anchor {element.get('anchor')!r} does not exist",
             )
         elif tag in ("off", "ext", "chOff", "chExt"):
-            yield from _check_measures(element, tag, part)
+            yield from _check_measures(element, tag)
 
 
-def _check_measures(element: Any, tag: str, part: str) -> Iterator[Finding]:
+def _check_measures(element: Any, tag: str) -> Iterator[Finding]:
     for key in ("x", "y", "cx", "cy"):
         value = element.get(key)
         if value is None:
@@ -355,21 +346,16 @@ def _check_measures(element: Any, tag: str, part: str) -> Iterator[Finding]:
             r"-?[0-9]+(\.[0-9]+)?(mm|cm|in|pt|pc|pi)", value
         ):
             yield invalid(
-                "drawing-measure",
-                f"{part}: {tag} {key}={value!r} is not a whole number of EMU",
-                member=part,
+                "drawing-measure", f"{tag} {key}={value!r} is not a whole number of EMU"
             )
         elif key in ("cx", "cy") and value.startswith("-"):
             yield invalid(
-                "drawing-negative",
-                f"{part}: {tag} {key}={value!r} is a negative size",
-                member=part,
+                "drawing-negative", f"{tag} {key}={value!r} is a negative size"
             )
 
 
-def _check_shapes(root: Any, part: str, package: Package) -> Iterator[Finding]:
+def _check_shapes(root: Any) -> Iterator[Finding]:
     """A shape has its properties in order; ids on a slide are unique (a warning: every tenth good deck breaks that)."""
-    del package
     if _tag(root) not in ("sld", "sldLayout", "sldMaster"):
         return
     for shape in _each(root, "sp"):
@@ -377,22 +363,18 @@ def _check_shapes(root: Any, part: str, package: Package) -> Iterator[Finding]:
         if names[:2] != ["nvSpPr", "spPr"]:
             yield invalid(
                 "pptx-shape-parts",
-                f"{part}: a shape lacks nvSpPr or spPr, or has them out of order",
-                member=part,
+                "a shape lacks nvSpPr or spPr, or has them out of order",
             )
     ids = [element.get("id") for element in _each(root, "cNvPr")]
     if len(set(ids)) < len(ids):
-        yield warning("pptx-shape-id", f"{part}: two shapes share an id", member=part)
+        yield warning("pptx-shape-id", "two shapes share an id")
 
 
-def _check_text_bodies(root: Any, part: str, package: Package) -> Iterator[Finding]:
+def _check_text_bodies(root: Any) -> Iterator[Finding]:
     """A text body has a paragraph; a table row has a cell for every column."""
-    del package
     for body in _each(root, "txBody"):
         if not any(_tag(child) == "p" for child in body):
-            yield invalid(
-                "pptx-text-body", f"{part}: a text body has no paragraph", member=part
-            )
+            yield invalid("pptx-text-body", "a text body has no paragraph")
     for table in _each(root, "tbl"):
         columns = sum(
             _tag(child) == "gridCol"
@@ -402,8 +384,8 @@ def _check_text_bodies(root: Any, part: str, package: Package) -> Iterator[Findi
         )
         for row in table:
             if _tag(row) == "tr" and sum(_tag(cell) == "tc" for cell in row) != columns:
-                words = f"{part}: a table row does not have a cell for each of its {columns} columns"
-                yield invalid("pptx-table-row", words, member=part)
+                words = f"a table row does not have a cell for each of its {columns} columns"
+                yield invalid("pptx-table-row", words)
 
 
 def _check_masters(package: Package) -> Iterator[Finding]:
@@ -459,9 +441,8 @@ def _check_order(package: Package) -> Iterator[Finding]:
 # --------------------------------------------------------------------------- documents
 
 
-def _check_cells(root: Any, part: str, package: Package) -> Iterator[Finding]:
+def _check_cells(root: Any) -> Iterator[Finding]:
     """ECMA-376-1 §17.4.65: a table cell ends in a paragraph."""
-    del package
     for cell in _each(root, "tc"):
         if "wordprocessingml" not in cell.tag:
             continue
@@ -471,29 +452,23 @@ def _check_cells(root: Any, part: str, package: Package) -> Iterator[Finding]:
             if (name := _tag(child)) not in ("tcPr", "bookmarkStart", "bookmarkEnd", "")
         ]
         if not blocks or blocks[-1] not in ("p", "sdt", "customXml", "altChunk"):
-            yield invalid(
-                "docx-cell-end",
-                f"{part}: a table cell does not end in a paragraph",
-                member=part,
-            )
+            yield invalid("docx-cell-end", "a table cell does not end in a paragraph")
 
 
-def _check_runs(root: Any, part: str, package: Package) -> Iterator[Finding]:
+def _check_runs(root: Any) -> Iterator[Finding]:
     """Text stands in runs; straight in the body or a paragraph it is lost."""
-    del package
     for element in _each(root, "body", "p", "tbl", "tr", "tc"):
         if "wordprocessingml" not in element.tag:
             continue
         texts = [element.text, *(child.tail for child in element)]
         stray = next((text.strip() for text in texts if text and text.strip()), None)
         if stray or any(_tag(child) == "t" for child in element):
-            words = f"{part}: text outside a run: {stray or 'a <w:t>'!r:.60}"
-            yield invalid("docx-text-outside", words, member=part)
+            words = f"text outside a run: {stray or 'a <w:t>'!r:.60}"
+            yield invalid("docx-text-outside", words)
 
 
-def _check_fields(root: Any, part: str, package: Package) -> Iterator[Finding]:
+def _check_fields(root: Any) -> Iterator[Finding]:
     """Complex fields (§17.16.18) begin and end in pairs."""
-    del package
     open_fields = 0
     for mark in _each(root, "fldChar"):
         kind = next(
@@ -504,9 +479,7 @@ def _check_fields(root: Any, part: str, package: Package) -> Iterator[Finding]:
             break
     if open_fields:
         yield invalid(
-            "docx-field-balance",
-            f"{part}: a field that is begun is not ended, or the reverse",
-            member=part,
+            "docx-field-balance", "a field that is begun is not ended, or the reverse"
         )
 
 
@@ -540,26 +513,21 @@ def _identity(element: Any) -> str:
 # --------------------------------------------------------------------------- workbooks
 
 
-def _check_tables(root: Any, part: str, package: Package) -> Iterator[Finding]:
+def _check_tables(root: Any) -> Iterator[Finding]:
     """A table's columns are unique, and as many as its range is wide."""
-    del package
     if _tag(root) != "table" or "spreadsheetml" not in root.tag:
         return
     names = [column.get("name", "").casefold() for column in _each(root, "tableColumn")]
     if len(set(names)) < len(names):
-        yield invalid(
-            "xlsx-table-column",
-            f"{part}: two columns of a table have the same name",
-            member=part,
-        )
+        yield invalid("xlsx-table-column", "two columns of a table have the same name")
     match = re.fullmatch(
         r"\$?([A-Z]{1,3})\$?\d+(?::\$?([A-Z]{1,3})\$?\d+)?", root.get("ref", "")
     )
     if match and names:
         width = _column(match[2] or match[1]) - _column(match[1]) + 1
         if width != len(names):
-            words = f"{part}: the table is {width} columns wide and names {len(names)}"
-            yield invalid("xlsx-table-width", words, member=part)
+            words = f"the table is {width} columns wide and names {len(names)}"
+            yield invalid("xlsx-table-width", words)
 
 
 def _column(letters: str) -> int:

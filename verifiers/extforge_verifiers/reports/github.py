@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from extforge_verifiers.findings import Finding, Report, Severity, Verdict
 from extforge_verifiers.reports.text import PARTIAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["render"]
 
@@ -21,14 +21,8 @@ _COMMANDS = {
 _ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 
 
-def render(
-    reports: Sequence[Report],
-    *,
-    describe: Callable[[str], str] | None = None,
-    partial: bool = False,
-) -> str:
+def render(reports: Sequence[Report], *, partial: bool = False, **_: Any) -> str:
     """Return one workflow command per finding, and one for every subject that could not be judged."""
-    del describe
     lines = [
         _line(finding, report)
         for severity in _ORDER

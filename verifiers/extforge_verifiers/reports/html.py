@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from html import escape
 from typing import TYPE_CHECKING
 
 from extforge_verifiers.findings import Finding, Report, Severity, Verdict
-from extforge_verifiers.reports.json import overall, version
-from extforge_verifiers.reports.text import PARTIAL, printable, shown_facts, summary
+from extforge_verifiers.reports.json import overall
+from extforge_verifiers.reports.text import PARTIAL, shown_facts, summary
 from extforge_verifiers.reports.thumbnails import Thumbnail, make_thumbnails
+from extforge_verifiers.reports.webpage import shown, web_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -20,16 +19,11 @@ if TYPE_CHECKING:
 __all__ = ["render"]
 
 _STYLE = """
-:root{color-scheme:light dark;--ink:#1c2024;--soft:#5b6570;--line:#d5dae0;--paper:#fff;--back:#f4f6f8;
---pass:#116c3a;--fail:#b3261e;--undetermined:#8a5a00;--focus:#0b57d0}
-@media(prefers-color-scheme:dark){:root{--ink:#e6e9ec;--soft:#a3adb8;--line:#3a424b;--paper:#1b1f24;--back:#12151a;
---pass:#6fd699;--fail:#ff9a90;--undetermined:#f2c46d;--focus:#8ab4f8}}
-*{box-sizing:border-box}
-body{margin:0;background:var(--back);color:var(--ink);font:16px/1.5 system-ui,"Noto Sans","Noto Sans CJK SC",sans-serif}
+:root{--pass:#116c3a;--fail:#b3261e;--undetermined:#8a5a00}
+@media(prefers-color-scheme:dark){:root{--pass:#6fd699;--fail:#ff9a90;--undetermined:#f2c46d}}
 main,header{max-width:68rem;margin:0 auto;padding:1rem}
-h1{font-size:1.5rem;margin:.5rem 0}h2{font-size:1.05rem;margin:0;overflow-wrap:anywhere}
+h2{font-size:1.05rem;margin:0;overflow-wrap:anywhere}
 a.skip{position:absolute;left:-99rem}a.skip:focus{left:1rem;top:1rem;background:var(--paper);padding:.5rem;z-index:1}
-:focus-visible{outline:3px solid var(--focus);outline-offset:2px}
 form{display:flex;flex-wrap:wrap;gap:.5rem 1rem;align-items:center;margin:1rem 0}
 fieldset{border:0;margin:0;padding:0;display:flex;flex-wrap:wrap;gap:.25rem 1rem}legend{float:left;padding:.35rem 0}
 input[type=search]{font:inherit;padding:.35rem .6rem;border:1px solid var(--soft);border-radius:.4rem;background:var(--paper);
@@ -83,18 +77,7 @@ def render(
     counts = summary(reports) or "nothing was verified"
     if partial:
         counts += f"; {PARTIAL}"
-    page = f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{_policy()}">
-<meta name="generator" content="extforge {escape(version())}">
-<title>extforge verify: {verdict}</title>
-<style>{_STYLE}</style>
-</head>
-<body>
-<a class="skip" href="#reports">Skip to the reports</a>
+    body = f"""<a class="skip" href="#reports">Skip to the reports</a>
 <header>
 <h1>extforge verify</h1>
 <p class="{verdict}"><span class="verdict">{verdict}</span> {escape(counts)}</p>
@@ -107,25 +90,9 @@ def render(
 <main id="reports" tabindex="-1">
 <p id="none" role="status" hidden>Nothing fits the filter.</p>
 {cards}
-</main>
-<script>{_SCRIPT}</script>
-</body>
-</html>
-"""
-    # A file name that is not UTF-8 must not keep the report from being written.
-    return page.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _policy() -> str:
-    """Nothing is fetched, and only our own script and style run, whatever a file name says."""
-    style, script = (
-        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        for text in (_STYLE, _SCRIPT)
-    )
-    return (
-        f"default-src 'none'; img-src data:; style-src 'sha256-{style}'; script-src 'sha256-{script}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
+</main>"""
+    title = f"extforge verify: {verdict}"
+    return web_page(title, body, style=_STYLE, script=_SCRIPT)
 
 
 def _choices() -> str:
@@ -140,10 +107,10 @@ def _card(report: Report, picture: Thumbnail | None, describe: Describe) -> str:
     verdict = report.verdict.value
     plain = "" if picture else " plain"
     facts = shown_facts(report)
-    meta = _shown(report.kind + (f" · {facts}" if facts else ""))
+    meta = shown(report.kind + (f" · {facts}" if facts else ""))
     return f"""<article class="{verdict}{plain}">
 {_figure(picture)}<div>
-<h2>{_shown(report.path)}</h2>
+<h2>{shown(report.path)}</h2>
 <p class="meta"><span class="verdict">{verdict}</span> {meta}</p>
 {_claims(report)}{_findings(report, describe)}</div>
 </article>"""
@@ -154,9 +121,9 @@ def _figure(picture: Thumbnail | None) -> str:
         return ""
     source, words = picture
     if not source:
-        return f'<figure><div class="none">{_shown(words)}</div></figure>\n'
+        return f'<figure><div class="none">{shown(words)}</div></figure>\n'
     return (
-        f'<figure><img src="{source}" alt="{_shown(words)}" loading="lazy"></figure>\n'
+        f'<figure><img src="{source}" alt="{shown(words)}" loading="lazy"></figure>\n'
     )
 
 
@@ -166,7 +133,7 @@ def _claims(report: Report) -> str:
         return ""
     rows = "".join(
         f'<tr class="{escape(claim["verdict"])}"><td class="verdict">{escape(claim["verdict"])}</td>'
-        f"<td>{_shown(claim['path'])}</td><td>{_shown(claim['by'])}</td><td>{_shown(claim['where'])}</td></tr>"
+        f"<td>{shown(claim['path'])}</td><td>{shown(claim['by'])}</td><td>{shown(claim['where'])}</td></tr>"
         for claim in claims
     )
     head = "<tr><th>verdict</th><th>file</th><th>claimed by</th><th>where</th></tr>"
@@ -184,12 +151,12 @@ def _finding(finding: Finding, describe: Describe) -> str:
     place = str(finding.where)
     parts = [
         f'<span class="severity {severity}">{severity}</span> ',
-        f"<code>{_shown(place)}</code> " if place else "",
-        f"{_shown(finding.message)} <code>{escape(finding.code)}</code>",
-        f'<p class="fix">Fix: {_shown(finding.fix)}</p>' if finding.fix else "",
+        f"<code>{shown(place)}</code> " if place else "",
+        f"{shown(finding.message)} <code>{escape(finding.code)}</code>",
+        f'<p class="fix">Fix: {shown(finding.fix)}</p>' if finding.fix else "",
     ]
     if describe is not None and finding.severity is not Severity.INFO:
-        parts.append(f'<p class="about">{_shown(describe(finding.code))}</p>')
+        parts.append(f'<p class="about">{shown(describe(finding.code))}</p>')
     return f"<li>{''.join(parts)}</li>"
 
 
@@ -197,10 +164,6 @@ def _unchecked(report: Report) -> Iterator[str]:
     if report.verdict is Verdict.FAIL:
         return
     if report.open_question:
-        yield f'<span class="severity warning">undetermined</span> {_shown(report.open_question)}'
+        yield f'<span class="severity warning">undetermined</span> {shown(report.open_question)}'
     for name, reason in report.skipped.items():
-        yield f'<span class="severity info">not checked</span> {_shown(name)}: {_shown(reason)}'
-
-
-def _shown(text: str) -> str:
-    return escape(printable(text))
+        yield f'<span class="severity info">not checked</span> {shown(name)}: {shown(reason)}'

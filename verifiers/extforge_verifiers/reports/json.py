@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from extforge_verifiers.findings import Finding, Report, Severity, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -76,14 +76,8 @@ def version() -> str:
         return "unknown"
 
 
-def render(
-    reports: Sequence[Report],
-    *,
-    describe: Callable[[str], str] | None = None,
-    partial: bool = False,
-) -> str:
+def render(reports: Sequence[Report], *, partial: bool = False, **_: Any) -> str:
     """Return all reports as one JSON text."""
-    del describe
     data = {
         "schema_version": SCHEMA_VERSION,
         "verdict": overall(reports).value,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 from extforge_verifiers.findings import Report, Severity, Verdict
 from extforge_verifiers.reports.text import finding_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 __all__ = ["render"]
 
@@ -18,14 +18,8 @@ __all__ = ["render"]
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def render(
-    reports: Sequence[Report],
-    *,
-    describe: Callable[[str], str] | None = None,
-    partial: bool = False,
-) -> str:
+def render(reports: Sequence[Report], *, partial: bool = False, **_: Any) -> str:
     """Return all reports as one test suite: errors fail, what could not be judged is an error of the run."""
-    del describe
     counts = {
         "tests": len(reports),
         "failures": sum(r.verdict is Verdict.FAIL for r in reports),

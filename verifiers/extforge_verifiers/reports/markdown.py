@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from extforge_verifiers.findings import Finding, Report, Severity, Verdict
 from extforge_verifiers.reports.text import PARTIAL, printable, shown_facts, summary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["render"]
 
@@ -21,14 +21,8 @@ _MARKS = {
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~&$])")
 
 
-def render(
-    reports: Sequence[Report],
-    *,
-    describe: Callable[[str], str] | None = None,
-    partial: bool = False,
-) -> str:
+def render(reports: Sequence[Report], *, partial: bool = False, **_: Any) -> str:
     """Return a table of the subjects, and a list of findings under each that has some."""
-    del describe
     lines = ["# extforge verify", "", summary(reports) or "nothing was verified", ""]
     if partial:
         lines += [f"**{PARTIAL}**", ""]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from extforge_verifiers.findings import Finding, Report, Severity, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["PARTIAL", "finding_lines", "printable", "render", "shown_facts", "summary"]
 
@@ -30,11 +30,10 @@ def render(
     *,
     colour: bool = False,
     verbose: bool = False,
-    describe: Callable[[str], str] | None = None,
     partial: bool = False,
+    **_: Any,
 ) -> str:
     """Return one block per report: verdict, path, facts, then the findings; mere facts only when verbose."""
-    del describe
     lines = [
         line
         for report in reports
