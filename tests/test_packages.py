@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import tracemalloc
+import zipfile
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 import pytest
-from damage import good, header_field, pack, parts, replaced
+from damage import Damage, good, header_field, pack, parts, replaced
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -120,3 +121,113 @@ def test_the_parts_of_a_real_deck_are_parsed_once(tmp_path: Path) -> None:
     assert verify_artifact(tmp_path / "deck.pptx").verdict is Verdict.PASS
     theme = next(body for name, body in parts(good("pptx")).items() if name.startswith("ppt/theme/"))
     assert any((info.CRC, theme) in KNOWN for info in Archive(Artifact(tmp_path / "deck.pptx")).infos)
+
+
+SECTIONS = (
+    '<p:extLst><p:ext uri="{521415D9-36F7-43E2-AB2F-B90AF26B5E84}"><p14:sectionLst '
+    'xmlns:p14="http://schemas.microsoft.com/office/powerpoint/2010/main"><p14:section name="S" '
+    'id="{00000000-0000-0000-0000-000000000001}"><p14:sldIdLst><p14:sldId id="256"/><p14:sldId id="257"/>'
+    "</p14:sldIdLst></p14:section></p14:sectionLst></p:ext></p:extLst></p:presentation>"
+)
+PRESENTATION, SLIDE = "ppt/presentation.xml", "ppt/slides/slide1.xml"
+SHEET = "xl/worksheets/sheet1.xml"
+DATA = "(?s)<sheetData>.*</sheetData>"
+
+
+def rows(*rows: str) -> Damage:
+    return replaced(SHEET, DATA, f"<sheetData>{''.join(rows)}</sheetData>")
+
+
+def shared(text: str) -> Damage:
+    """Put a text into the strings that all sheets share."""
+    kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/sharedStrings"
+    relation = f'<Relationship Id="strings" Type="{kind}" Target="sharedStrings.xml"/></Relationships>'
+    space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    strings = f'<sst xmlns="{space}"><si><t>{text}</t></si></sst>'.encode()
+    related = replaced("xl/_rels/workbook.xml.rels", "</Relationships>", relation)
+    return lambda data: related(pack({**parts(data), "xl/sharedStrings.xml": strings}))
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_deck_with_sections_has_each_slide_once(tmp_path: Path, deep: bool) -> None:
+    path = tmp_path / "deck.pptx"
+    path.write_bytes(replaced(PRESENTATION, "</p:presentation>", SECTIONS)(good("pptx")))
+    report = verify_artifact(path, deep=deep)
+    assert (report.findings, report.facts["slides"]) == ((), 2)
+
+
+@pytest.mark.parametrize(
+    ("form", "change", "codes"),
+    [
+        pytest.param("pptx", replaced(PRESENTATION, 'id="257" r:id="rId8"', 'id="257" r:id="rId7"'), ["pptx-slide-id"], id="a slide twice"),
+        pytest.param("pptx", replaced(PRESENTATION, "presentationml/2006/main", "x"), ["ooxml-main-root"], id="another language"),
+        pytest.param("pptx", replaced(SLIDE, "presentationml/2006/main", "x"), ["pptx-slide-root"], id="a slide in another language"),
+        pytest.param("pptx", replaced(SLIDE, "<a:t>One</a:t>", "<a:t>Lorem</a:t></a:r><a:r><a:t> ipsum</a:t>"), ["placeholder-text"], id="runs"),
+        pytest.param("pptx", replaced(SLIDE, "<a:t>One</a:t>", ""), ["pptx-slide-blank"], id="blank"),
+        pytest.param("pptx", replaced(SLIDE, "<a:t>One</a:t>", '<a:blip r:embed="rId9"/>'), [], id="a picture as background"),
+        pytest.param("docx", replaced("word/document.xml", "Title", "Dear {{ name }}"), ["placeholder-text"], id="a field"),
+        pytest.param("docx", replaced("word/document.xml", "wordprocessingml/2006/main", "x"), ["ooxml-main-root"], id="a document in another language"),
+        pytest.param("xlsx", shared("待补充"), ["placeholder-text"], id="to do"),
+        pytest.param("xlsx", replaced(SHEET, "<t>a</t>", "<t>{{value}}</t>"), ["placeholder-text"], id="a field in a cell"),
+        pytest.param("xlsx", replaced(SHEET, "spreadsheetml/2006/main", "x"), ["xlsx-sheet-root"], id="a sheet in another language"),
+        pytest.param("xlsx", rows('<row r="1"><c r="A1"><f>1+1</f></c></row>'), [], id="a formula that nobody has computed"),
+        pytest.param("xlsx", rows('<row r="1"><c r="A1"><v></v></c><c r="B1" t="inlineStr"><is><t> </t></is></c></row>'), ["xlsx-sheet-blank"], id="cells of nothing"),
+        pytest.param("xlsx", rows('<!-- --><row r="1"><c r="A1"><v></v></c></row>'), ["xlsx-sheet-blank"], id="cells of nothing, walked"),
+    ],
+)  # fmt: skip
+def test_what_a_reader_would_see_is_what_counts(tmp_path: Path, form: str, change: Damage, codes: list[str]) -> None:
+    path = tmp_path / f"x.{form}"
+    path.write_bytes(change(good(form)))
+    assert [f.code for f in verify_artifact(path).findings] == codes
+
+
+@pytest.mark.parametrize("comment", ["", "<!-- walked -->"])
+def test_rows_count_when_they_hold_something(tmp_path: Path, comment: str) -> None:
+    path = tmp_path / "x.xlsx"
+    full = '<row r="{}"><c r="A1"/><c r="B1"><v>1</v></c><c r="C1"><v>2</v></c></row>'
+    path.write_bytes(
+        rows(comment, full.format(1), '<row r="2"/><row r="3"><c r="A3"/></row>', full.format(4))(good("xlsx"))
+    )
+    report = verify_artifact(path)
+    assert (report.findings, report.facts["rows"]) == ((), 3)  # and the one of the second sheet
+
+
+@pytest.mark.parametrize(("suffix", "codes"), [("ppsx", []), ("potx", ["ooxml-main-type"])])
+def test_a_show_may_be_typed_as_a_presentation(tmp_path: Path, suffix: str, codes: list[str]) -> None:
+    path = tmp_path / f"show.{suffix}"
+    path.write_bytes(good("pptx"))
+    assert [f.code for f in verify_artifact(path).findings] == codes
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_plain_archives_may_be_packed_in_other_ways(tmp_path: Path, method: int) -> None:
+    path = tmp_path / "x.zip"
+    sound = pack({"a.txt": b"hello " * 100}, method)
+    path.write_bytes(sound)
+    assert verify_artifact(path).findings == ()
+    path.write_bytes(sound[:60] + bytes([sound[60] ^ 255]) + sound[61:])
+    assert [f.code for f in verify_artifact(path).findings] == ["zip-member-damaged"]
+
+
+def test_a_method_that_nobody_here_reads_leaves_the_question_open(tmp_path: Path) -> None:
+    path = tmp_path / "x.zip"
+    path.write_bytes(
+        header_field(10, b"\x62\x00", central=True)(header_field(8, b"\x62\x00")(pack({"a.txt": b"hello"})))
+    )
+    report = verify_artifact(path)
+    assert (report.verdict, report.findings) == (Verdict.UNDETERMINED, ())
+    assert "method 98" in report.open_question
+
+
+def test_a_member_below_a_link_and_junk_that_starts_like_an_archive_are_found(tmp_path: Path) -> None:
+    path, link = tmp_path / "x.zip", zipfile.ZipInfo("out")
+    link.create_system, link.external_attr = 3, 0o120777 << 16
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(link, "/etc")
+        archive.writestr("other/passwd", "x")
+    assert verify_artifact(path).findings == ()
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("out/passwd", "x")
+    assert [f.code for f in verify_artifact(path).findings] == ["zip-member-path"]
+    path.write_bytes(b"PK, more or less" + pack({"a.txt": b"x"}))
+    assert [f.code for f in verify_artifact(path).findings] == ["zip-prefix"]

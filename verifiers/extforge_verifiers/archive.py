@@ -10,6 +10,7 @@ Sources:
 from __future__ import annotations
 
 import re
+import stat
 import struct
 import zipfile
 import zlib
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from extforge_verifiers.artifact import CHUNK, Artifact, BudgetExceeded
 from extforge_verifiers.disguises import check_disguise
-from extforge_verifiers.findings import Finding, invalid, warning
+from extforge_verifiers.findings import Finding, Undetermined, invalid, warning
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -38,6 +39,8 @@ _AHEAD = (
 _LENGTHS = struct.Struct("<HH")  # of the name and the extra fields
 _DIRECTORY_LIMIT = 16 << 20  # bytes of central directory; 10,000 parts need about 1 MB
 _ENCRYPTED = 0x1
+# How an archive begins: a member, nothing but the end, or the marker of one that was once split (APPNOTE 8.5.4).
+_STARTS = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08", b"PK00")
 
 
 class ArchiveUnreadable(Exception):
@@ -120,7 +123,7 @@ class Archive:
     def _prefix(self) -> int:
         """Return how many bytes stand before the first local header (a shebang, an HTML page, junk)."""
         first = min((info.header_offset for info in self.infos), default=0)
-        return first if self.artifact.read_at(0, 2) != b"PK" else 0
+        return first if self.artifact.read_at(0, 4) not in _STARTS else 0
 
     def stream(self, info: zipfile.ZipInfo) -> Iterator[bytes]:
         """Yield a member's bytes; the end is reached only when size and CRC-32 are right.
@@ -129,6 +132,9 @@ class Archive:
             MemberDamaged: naming what is wrong with it.
             BudgetExceeded: when it would inflate past the budget.
         """
+        if info.compress_type not in _METHODS:
+            yield from self._unpacked(info)
+            return
         if is_small(info):
             yield self._whole(info)
             return
@@ -142,6 +148,27 @@ class Archive:
             self.artifact.spend(len(piece))
             crc, size = zlib.crc32(piece, crc), size + len(piece)
             yield piece
+        if size != info.file_size or crc != info.CRC:
+            raise _wrong_end(info, size, crc)
+
+    def _unpacked(self, info: zipfile.ZipInfo) -> Iterator[bytes]:
+        """Yield a member in a method that only plain archives may use, as far as Python reads it."""
+        size, crc = 0, 0
+        try:
+            with self._zip.open(info) as member:
+                while piece := member.read(CHUNK):
+                    self.artifact.spend(len(piece))
+                    crc, size = zlib.crc32(piece, crc), size + len(piece)
+                    yield piece
+        except (NotImplementedError, RuntimeError):  # a method, or a module of it
+            words = f"{info.filename} uses compression method {info.compress_type}"
+            raise Undetermined(f"{words}, which is not read here") from None
+        except BudgetExceeded:
+            raise
+        except Exception as exc:  # every unpacker raises errors of its own
+            raise MemberDamaged(
+                "zip-member-damaged", f"does not unpack: {exc}"
+            ) from exc
         if size != info.file_size or crc != info.CRC:
             raise _wrong_end(info, size, crc)
 
@@ -314,6 +341,20 @@ def _check_member(
             f"{name} has backslashes in its name: {raw!r}",
             member=name,
         )
+
+
+def check_links(archive: Archive) -> Iterator[Finding]:
+    """Fake: a link, and a member below it, which unpacking writes to wherever the link leads."""
+    links = {
+        _normalise(info.filename).rstrip("/") + "/"
+        for info in archive.infos
+        if stat.S_ISLNK(info.external_attr >> 16)
+    }
+    for info in archive.infos if links else ():
+        name = _normalise(info.filename)
+        if link := next((one for one in links if name.startswith(one)), ""):
+            words = f"{name} lies below {link.rstrip('/')}, which is a symbolic link"
+            yield invalid("zip-member-path", words, member=name)
 
 
 def check_members(archive: Archive) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from xml.parsers import expat
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["DoctypeRefused", "MarkupError", "local_name", "scan"]
+__all__ = ["SEPARATOR", "DoctypeRefused", "MarkupError", "local_name", "scan"]
 
 SEPARATOR = " "  # expat joins namespace and name with this; neither can contain it
 

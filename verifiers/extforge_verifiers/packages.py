@@ -17,8 +17,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from extforge_verifiers.archive import Archive, MemberDamaged, is_small, open_archive
 from extforge_verifiers.artifact import BudgetExceeded
-from extforge_verifiers.findings import Finding, Severity, invalid
-from extforge_verifiers.markup import DoctypeRefused, MarkupError, local_name, scan
+from extforge_verifiers.findings import Finding, Severity, invalid, warning
+from extforge_verifiers.markup import (
+    SEPARATOR,
+    DoctypeRefused,
+    MarkupError,
+    local_name,
+    scan,
+)
+from extforge_verifiers.texts import placeholder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,7 +33,16 @@ if TYPE_CHECKING:
 
     from extforge_verifiers.artifact import Artifact
 
-__all__ = ["Family", "Package", "Relation", "Survey", "checks_for", "find_main"]
+__all__ = [
+    "Family",
+    "Package",
+    "Relation",
+    "Survey",
+    "check_placeholder",
+    "checks_for",
+    "find_main",
+    "root_of",
+]
 
 _XML_SUFFIXES = (".xml", ".rels")  # not .vml: Office itself writes HTML-like VML
 _CONTENT_TYPES = "[Content_Types].xml"
@@ -36,7 +52,7 @@ _MOST_TEXT = 1 << 20  # characters that are kept of a part too large to be searc
 _ELEMENT = rb"<([^<>/\s?]+)"
 _PREFIX = rb"<(?:[^<>/:\s]+:)?"
 _REST = rb"""((?:[^<>"']|"[^"]*"|'[^']*')*)"""  # of a start tag
-_ATTRIBUTE = rb"""(?:([^\s:=]+):)?([^\s:=]+)\s*=\s*(?:"([^"]*)"|'([^']*)')"""
+_ATTRIBUTE = rb"""(?:([^\s:=/]+):)?([^\s:=/]+)\s*=\s*(?:"([^"]*)"|'([^']*)')"""
 _TEXT = _PREFIX + rb"t(?=[\s>])" + _REST + rb">([^<]+)"
 _NOT_UTF_8 = rb"""(?i)<\?xml[^>]*encoding\s*=\s*["'](?!utf-8["'])"""
 
@@ -78,6 +94,17 @@ class Family:
     format: str
     root: str  # local name of the main part's root element
     main_types: dict[str, str]  # suffix -> content type of the main part
+    language: str  # of its parts: the word in their namespaces
+    also: dict[str, str] = field(
+        default_factory=dict
+    )  # suffix -> whose type is as good
+
+    def knows(self, namespace: str) -> bool:
+        """Say whether elements in a namespace are this application's, Transitional or Strict."""
+        return namespace in (
+            f"http://schemas.openxmlformats.org/{self.language}/2006/main",
+            f"http://purl.oclc.org/ooxml/{self.language}/main",
+        )
 
 
 class Relation(NamedTuple):
@@ -93,6 +120,7 @@ class Survey(NamedTuple):
     """What an XML part holds, seen from far."""
 
     root: str  # local name
+    namespace: str  # of the root
     counts: Counter[str]  # how many elements of each local name
     text: str  # of its `t` elements: there all three applications keep what is read
 
@@ -182,13 +210,13 @@ class Package:
             except (MemberDamaged, BudgetExceeded) as exc:
                 self.problems[name] = _damage(self.archive.member_name(name), exc)
 
-    def root(self, name: str) -> str | None:
-        """Return the local name of an XML part's root element; None when the part is absent or damaged."""
+    def root(self, name: str) -> tuple[str, str] | None:
+        """Return local name and namespace of an XML part's root element; None when it is absent or damaged."""
         data = self.content(name)
-        if data is not None and (first := re.search(_ELEMENT, data)):
-            return _local(first[1])
+        if data is not None:
+            return root_of(data)
         survey = self.survey(name)
-        return survey.root if survey is not None else None
+        return (survey.root, survey.namespace) if survey is not None else None
 
     def survey(self, name: str) -> Survey | None:
         """Return what an XML part holds; None when the part is absent or damaged.
@@ -208,10 +236,7 @@ class Package:
             tally: Counter[bytes] = Counter(names)
             for tag, count in tally.items():
                 counts[_local(tag)] += count
-            text = b" ".join(text for _, text in re.findall(_TEXT, data)).decode(
-                "utf-8", "replace"
-            )
-            return Survey(_local(names[0]), counts, text.strip())
+            return Survey(*root_of(data), counts, text_of(data))
         roots: list[str] = []
         counts = Counter()
         texts: list[str] = []
@@ -222,7 +247,7 @@ class Package:
             current = local_name(tag)
             counts[current] += 1
             if not roots:
-                roots.append(current)
+                roots.append(tag)
 
         def on_text(text: str) -> None:
             nonlocal kept
@@ -232,18 +257,26 @@ class Package:
 
         if not self.read(name, on_start, on_text):
             return None
-        return Survey(roots[0], counts, " ".join(texts).strip())
+        namespace = roots[0].rpartition(SEPARATOR)[0]
+        return Survey(local_name(roots[0]), namespace, counts, " ".join(texts).strip())
 
     def attributes(self, name: str, element: str) -> list[dict[str, str]]:
-        """Return the attributes of every such element of an XML part; `:id` is an `id` in a namespace."""
+        """Return the attributes of every such element in the namespace of the part's root.
+
+        `:id` is an `id` in a namespace.  Other elements of that name are others' business: the sections of a deck
+        list its slides once more, as `p14:sldId`.
+        """
         data = self.content(name)
-        if data is not None and b"&" not in data:
-            tag = _PREFIX + element.encode() + rb"(?=[\s/>])" + _REST
+        if data is not None and b"&" not in data and (same := _same(data, element)):
+            tag = re.escape(same) + rb"(?=[\s/>])" + _REST
             return [_attributes(rest) for rest in re.findall(tag, data)]
         found: list[dict[str, str]] = []
+        wanted = ""
 
         def on_start(tag: str, attributes: dict[str, str]) -> None:
-            if local_name(tag) == element:
+            nonlocal wanted
+            wanted = wanted or tag.removesuffix(local_name(tag)) + element
+            if tag == wanted:
                 found.append(
                     {":" * (" " in k) + local_name(k): v for k, v in attributes.items()}
                 )
@@ -284,6 +317,37 @@ def _is_plain(data: bytes) -> bool:
     if data[:1] != b"<" or data[1] == 0 or b"<!" in data or b"<?" in data[2:]:
         return False
     return data.isascii() or re.match(_NOT_UTF_8, data) is None
+
+
+def root_of(data: bytes) -> tuple[str, str]:
+    """Return local name and namespace of the root of what `Package.content` returned."""
+    match = re.search(rb"<(?:([^<>/:\s?]+):)?([^<>/:\s?]+)" + _REST, data)
+    if match is None:
+        return "", ""
+    prefix, name, rest = match.groups()
+    mine = b"xmlns:" + prefix if prefix else b"xmlns"
+    spaces = {
+        (one + b":" if one else b"") + two: three or four
+        for one, two, three, four in re.findall(_ATTRIBUTE, rest)
+    }
+    return name.decode(), spaces.get(mine, b"").decode()
+
+
+def text_of(data: bytes) -> str:
+    """Return the text of the `t` elements of what `Package.content` returned."""
+    return b" ".join(text for _, text in re.findall(_TEXT, data)).decode().strip()
+
+
+def _same(data: bytes, element: str) -> bytes | None:
+    """Return how an element in the root's namespace starts; None when bytes alone do not tell."""
+    first = re.search(_ELEMENT, data)
+    prefix = first[1].rpartition(b":")[0] if first else b""
+    declared = b"xmlns:%b=" % prefix if prefix else b"xmlns="
+    local = element.encode()
+    start = b"<%b:%b" % (prefix, local) if prefix else b"<" + local
+    others = rb"<(?:[^<>/:\s]+:)?" + local + rb"(?=[\s/>])"
+    strange = any(tag != start for tag in re.findall(others, data))
+    return start if data.count(declared) == 1 and not strange else None
 
 
 def _attributes(tag: bytes) -> dict[str, str]:
@@ -362,6 +426,13 @@ def checks_for(
     return check_package
 
 
+def check_placeholder(part: str, text: str) -> Iterator[Finding]:
+    """Hollow: text that somebody meant to replace; it may be spread over several runs."""
+    if marker := placeholder(" ".join(text.split())):
+        words = f"{part} still has placeholder text: {marker!r}"
+        yield warning("placeholder-text", words, member=part)
+
+
 def find_main(
     package: Package, artifact: Artifact, family: Family
 ) -> Iterator[Finding]:
@@ -405,7 +476,10 @@ def find_main(
     expected = family.main_types.get(artifact.suffix) or next(
         iter(family.main_types.values())
     )
-    if kind != expected:
+    if kind not in (
+        expected,
+        family.main_types.get(family.also.get(artifact.suffix, "")),
+    ):
         yield invalid(
             "ooxml-main-type",
             _main_type_words(artifact, family, kind, expected),
@@ -415,10 +489,13 @@ def find_main(
     found = package.root(package.main)
     if found is None:
         yield package.problems[package.main.lower()]
-    elif found != family.root:
+    elif found[0] != family.root or not family.knows(found[1]):
+        named = (
+            found[0] if found[0] != family.root else f"{found[0]} xmlns={found[1]!r}"
+        )
         yield invalid(
             "ooxml-main-root",
-            f"{package.main} is a <{found}>, not a <{family.root}>",
+            f"{package.main} is a <{named}>, not a <{family.root}> of {family.language}",
             member=package.main,
         )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from extforge_verifiers.findings import invalid, warning
-from extforge_verifiers.packages import Family, checks_for
+from extforge_verifiers.packages import Family, check_placeholder, checks_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +33,7 @@ FAMILY = Family(
         ".dotx": f"{_OPEN}.template.main+xml",
         ".dotm": f"{_MACRO}.template.macroEnabledTemplate.main+xml",
     },
+    "wordprocessingml",
 )
 # What a reader sees, beside text.
 _SEEN = ("drawing", "pict", "object", "altChunk", "instrText", "fldSimple", "sym")
@@ -43,7 +44,7 @@ def _check_document(package: Package, artifact: Artifact) -> Iterator[Finding]:
     survey = package.survey(package.main)
     if survey is None:
         return
-    _, counts, text = survey
+    counts, text = survey.counts, survey.text
     if not counts["body"]:
         yield invalid(
             "docx-no-body", f"{package.main} has no body", member=package.main
@@ -57,6 +58,7 @@ def _check_document(package: Package, artifact: Artifact) -> Iterator[Finding]:
             "the document has neither text nor a picture",
             member=package.main,
         )
+    yield from check_placeholder(package.main, text)
 
 
 check = checks_for(FAMILY, _check_document)

@@ -12,8 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from extforge_verifiers.findings import invalid, warning
-from extforge_verifiers.packages import Family, checks_for
-from extforge_verifiers.texts import placeholder
+from extforge_verifiers.packages import Family, check_placeholder, checks_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,15 +37,17 @@ FAMILY = Family(
         ".ppsx": f"{_OPEN}.slideshow.main+xml",
         ".ppsm": f"{_MACRO}.slideshow.macroEnabled.main+xml",
     },
+    "presentationml",
+    also={".ppsx": ".pptx", ".ppsm": ".pptm"},  # what LibreOffice writes
 )
-_PICTURES = ("pic", "graphicFrame", "cxnSp", "AlternateContent")
+_PICTURES = ("pic", "graphicFrame", "cxnSp", "AlternateContent", "blip")
 _FIRST_ID, _LAST_ID = 256, 2**31 - 1
 
 
 def _check_slides(package: Package, artifact: Artifact) -> Iterator[Finding]:
     """Fake: a package that is a presentation in name, with no slide, a lost slide or an empty one."""
     relations = package.relations(package.main)
-    found = 0
+    found: set[str] = set()
     seen: set[str] = set()
     for slide in package.attributes(package.main, "sldId"):
         yield from _check_identity(package, slide.get("id", ""), seen)
@@ -64,9 +65,13 @@ def _check_slides(package: Package, artifact: Artifact) -> Iterator[Finding]:
                 member=package.main,
             )
             continue
-        found += 1
+        if relation.target in found:
+            words = f"the presentation lists {relation.target} twice"
+            yield invalid("pptx-slide-id", words, member=package.main)
+            continue
+        found.add(relation.target)
         yield from _check_slide(package, relation.target)
-    artifact.facts["slides"] = found
+    artifact.facts["slides"] = len(found)
     if not found and not any(f.where.member for f in package.problems.values()):
         yield invalid(
             "pptx-no-slides", "the presentation has no slide", member=package.main
@@ -93,23 +98,18 @@ def _check_slide(package: Package, part: str) -> Iterator[Finding]:
     survey = package.survey(part)
     if survey is None:
         return
-    if survey.root != "sld":
-        yield invalid(
-            "pptx-slide-root",
-            f"{part} is a <{survey.root}>, not a slide",
-            member=part,
+    if survey.root != "sld" or not FAMILY.knows(survey.namespace):
+        named = (
+            survey.root if survey.root != "sld" else f"sld xmlns={survey.namespace!r}"
         )
+        words = f"{part} is a <{named}>, not a slide"
+        yield invalid("pptx-slide-root", words, member=part)
         return
     if not survey.text and not any(survey.counts[name] for name in _PICTURES):
         yield warning(
             "pptx-slide-blank", f"{part} has neither text nor a picture", member=part
         )
-    if marker := placeholder(survey.text):
-        yield warning(
-            "placeholder-text",
-            f"{part} still has placeholder text: {marker!r}",
-            member=part,
-        )
+    yield from check_placeholder(part, survey.text)
 
 
 check = checks_for(FAMILY, _check_slides)

@@ -8,10 +8,18 @@ Sources:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, NamedTuple
 
 from extforge_verifiers.findings import invalid, warning
-from extforge_verifiers.packages import Family, checks_for
+from extforge_verifiers.markup import SEPARATOR, local_name
+from extforge_verifiers.packages import (
+    Family,
+    check_placeholder,
+    checks_for,
+    root_of,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -34,7 +42,14 @@ FAMILY = Family(
         ".xltx": f"{_OPEN}.template.main+xml",
         ".xltm": f"{_MACRO}.template.macroEnabled.main+xml",
     },
+    "spreadsheetml",
 )
+# Formulas count as values: what they come to is written by whoever opens the file.
+_VALUES = ("v", "t", "f")
+_VALUE = rb"""<(?:[^<>/:\s]+:)?[vtf](?:\s(?:[^<>"']|"[^"]*"|'[^']*')*)?>\s*[^<\s]"""
+_ROW = rb"<(?:[^<>/:\s]+:)?row(?=[\s/>])"
+_DRAWING = rb"<(?:[^<>/:\s]+:)?drawing[\s/>]"
+_MOST_TEXTS = 100  # pieces that are looked at of a sheet too large to be searched
 _NAME_LIMIT = 31
 _FORBIDDEN = frozenset(":\\/?*[]")
 _SHEET_ROOTS = frozenset(("worksheet", "chartsheet", "dialogsheet", "macrosheet"))
@@ -71,6 +86,7 @@ def _check_sheets(package: Package, artifact: Artifact) -> Iterator[Finding]:
         yield invalid(
             "xlsx-no-sheets", "the workbook lists no sheet", member=package.main
         )
+    yield from _check_strings(package)
 
 
 def _check_name(package: Package, name: str, seen: set[str]) -> Iterator[Finding]:
@@ -91,17 +107,66 @@ def _check_name(package: Package, name: str, seen: set[str]) -> Iterator[Finding
 def _check_sheet(
     package: Package, name: str, part: str
 ) -> Generator[Finding, None, int]:
-    survey = package.survey(part)
-    if survey is None:
+    sheet = _look_at(package, part)
+    if sheet is None:
         return 0
-    root, counts, _ = survey
-    if root not in _SHEET_ROOTS:
-        yield invalid(
-            "xlsx-sheet-root", f"{part} is a <{root}>, not a sheet", member=part
-        )
-    elif root == "worksheet" and not any(counts[n] for n in ("v", "t", "drawing")):
+    root, namespace = sheet.root
+    if root not in _SHEET_ROOTS or not FAMILY.knows(namespace):
+        named = root if root not in _SHEET_ROOTS else f"{root} xmlns={namespace!r}"
+        words = f"{part} is a <{named}>, not a sheet"
+        yield invalid("xlsx-sheet-root", words, member=part)
+    elif root == "worksheet" and not sheet.rows and not sheet.drawn:
         yield warning("xlsx-sheet-blank", f"sheet {name!r} holds no value", member=part)
-    return counts["row"]
+    yield from check_placeholder(part, sheet.text)
+    return sheet.rows
+
+
+class _Sheet(NamedTuple):
+    root: tuple[str, str]  # and its namespace
+    rows: int  # that hold something
+    drawn: bool  # whether there is a picture or a chart
+    text: str  # what stands in the sheet itself, and not in the shared strings
+
+
+def _look_at(package: Package, part: str) -> _Sheet | None:
+    """Return what is in a sheet; None when it is damaged."""
+    data = package.content(part)
+    if data is not None:
+        rows = re.split(_ROW, data)[1:]
+        filled = sum(re.search(_VALUE, row) is not None for row in rows)
+        drawn = re.search(_DRAWING, data) is not None
+        return _Sheet(root_of(data), filled, drawn, text_of(data))
+    roots: list[str] = []
+    texts: list[str] = []
+    filled, current, counted, drawn = 0, "", False, False
+
+    def on_start(tag: str, _: dict[str, str]) -> None:
+        nonlocal current, counted, drawn
+        current = local_name(tag)
+        counted = counted and current != "row"
+        drawn = drawn or current == "drawing"
+        if not roots:
+            roots.append(tag)
+
+    def on_text(text: str) -> None:
+        nonlocal filled, counted
+        if not counted and current in _VALUES and not text.isspace():
+            counted, filled = True, filled + 1
+        if current == "t" and len(texts) < _MOST_TEXTS:
+            texts.append(text)
+
+    if not package.read(part, on_start, on_text):
+        return None
+    root = local_name(roots[0]), roots[0].rpartition(SEPARATOR)[0]
+    return _Sheet(root, filled, drawn, " ".join(texts))
+
+
+def _check_strings(package: Package) -> Iterator[Finding]:
+    """The texts of a workbook stand together in a part of their own."""
+    for relation in package.related(package.main, "sharedStrings"):
+        survey = package.survey(relation.target)
+        if survey is not None:
+            yield from check_placeholder(relation.target, survey.text)
 
 
 check = checks_for(FAMILY, _check_sheets)

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from extforge_verifiers.archive import check_members, open_archive
+from extforge_verifiers.archive import check_links, check_members, open_archive
 from extforge_verifiers.findings import Severity, warning
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def check_archive(artifact: Artifact) -> Iterator[Finding]:
         for finding in archive.check_hygiene()
         if finding.code not in _HARMLESS
     ]
+    hygiene += check_links(archive)
     yield from hygiene
     if not archive.infos:
         yield warning("zip-empty", "there is nothing in it")
