@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import struct
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -103,24 +105,53 @@ def test_a_broken_part_is_found_after_its_sound_twin(tmp_path: Path) -> None:
         assert [(f.code, f.where.member) for f in found] == [("xml-not-well-formed", layout)]
 
 
+def member(data: bytes, name: str = "a.xml") -> tuple[Archive, zipfile.ZipInfo]:
+    archive = Archive(Artifact("x.pptx", data=pack({name: data})))
+    return archive, archive.names[name]
+
+
 def test_a_part_is_known_by_its_bytes_not_by_its_sum_and_memory_is_bounded() -> None:
     KNOWN.clear()
-    KNOWN.add(7, b"<a/>")
-    assert (7, b"<a/>") in KNOWN
-    assert (7, b"<a>>") not in KNOWN
+    archive, info = member(b"<a/>")
+    packed = archive.packed(info)
+    KNOWN.add(info, packed)
+    assert KNOWN.has(info, packed)
+    assert not KNOWN.has(info, packed[::-1])
+    for field in ("CRC", "file_size", "compress_type"):
+        other = copy.copy(info)
+        setattr(other, field, getattr(info, field) + 1)
+        assert not KNOWN.has(other, packed)
     for crc in range(100):
-        KNOWN.add(crc, bytes(1 << 17))
-    assert sum((crc, bytes(1 << 17)) in KNOWN for crc in range(100)) <= 32
+        info.CRC = crc
+        KNOWN.add(info, bytes(1 << 17))
+    found = []
+    for crc in range(100):
+        info.CRC = crc
+        found.append(KNOWN.has(info, bytes(1 << 17)))
+    assert 1 <= sum(found) <= 16
     KNOWN.clear()
-    assert (99, bytes(1 << 17)) not in KNOWN
+    assert not KNOWN.has(info, bytes(1 << 17))
 
 
 def test_the_parts_of_a_real_deck_are_parsed_once(tmp_path: Path) -> None:
     KNOWN.clear()
-    (tmp_path / "deck.pptx").write_bytes(good("pptx"))
-    assert verify_artifact(tmp_path / "deck.pptx").verdict is Verdict.PASS
-    theme = next(body for name, body in parts(good("pptx")).items() if name.startswith("ppt/theme/"))
-    assert any((info.CRC, theme) in KNOWN for info in Archive(Artifact(tmp_path / "deck.pptx")).infos)
+    path = tmp_path / "deck.pptx"
+    path.write_bytes(good("pptx"))
+    assert verify_artifact(path).verdict is Verdict.PASS
+    archive = Archive(Artifact(path))
+    theme = archive.names["ppt/theme/theme1.xml"]
+    assert KNOWN.has(theme, archive.packed(theme))
+    assert verify_artifact(path).verdict is Verdict.PASS
+
+
+def test_what_the_directory_says_of_a_known_part_is_not_believed(tmp_path: Path) -> None:
+    sound, lying = tmp_path / "sound.pptx", tmp_path / "lying.pptx"
+    sound.write_bytes(good("pptx"))
+    assert verify_artifact(sound).verdict is Verdict.PASS
+    at = good("pptx").index(b"PK\x01\x02")
+    size = struct.unpack_from("<L", good("pptx"), at + 24)[0]
+    lying.write_bytes(good("pptx")[: at + 24] + struct.pack("<L", size + 1) + good("pptx")[at + 28 :])
+    assert "zip-member-size" in {f.code for f in verify_artifact(lying).findings}
 
 
 SECTIONS = (

@@ -178,6 +178,10 @@ class Archive:
 
     def _whole(self, info: zipfile.ZipInfo) -> bytes:
         """Return a small member in one piece: most members are, and pieces cost more than bytes."""
+        return self.unpack(info, self.packed(info))
+
+    def packed(self, info: zipfile.ZipInfo) -> bytes:
+        """Return the bytes of a small member as they stand in the archive."""
         at, raw = info.header_offset, self.artifact.data
         if raw is None:
             raw, at = self.artifact.read_at(at, info.compress_size + _AHEAD), 0
@@ -186,6 +190,10 @@ class Archive:
         if len(data) < info.compress_size:
             position = info.header_offset + start - at
             data = b"".join(self._compressed(position, info.compress_size))
+        return data
+
+    def unpack(self, info: zipfile.ZipInfo, data: bytes) -> bytes:
+        """Return the bytes of a small member out of what `packed` returned."""
         if info.compress_type == zipfile.ZIP_DEFLATED:
             inflater = zlib.decompressobj(-zlib.MAX_WBITS)
             try:

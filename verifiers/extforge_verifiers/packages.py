@@ -13,6 +13,7 @@ import posixpath
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from extforge_verifiers.archive import Archive, MemberDamaged, is_small, open_archive
@@ -46,7 +47,6 @@ __all__ = [
 
 _XML_SUFFIXES = (".xml", ".rels")  # not .vml: Office itself writes HTML-like VML
 _CONTENT_TYPES = "[Content_Types].xml"
-_PLAIN_TARGET = r"\w+(?:/\w+)*\.\w+"  # nothing to resolve
 _MOST_TEXT = 1 << 20  # characters that are kept of a part too large to be searched
 # What the bytes that `Package.content` returns are searched for.
 _ELEMENT = rb"<([^<>/\s?]+)"
@@ -58,25 +58,27 @@ _NOT_UTF_8 = rb"""(?i)<\?xml[^>]*encoding\s*=\s*["'](?!utf-8["'])"""
 
 
 class _Known:
-    """Parts that were parsed and found sound, so that none is parsed twice.
+    """Parts that were unpacked, parsed and found sound, so that none is twice.
 
     The layouts, the master and the theme of a deck come with the program that wrote it: they are the same bytes
-    in every deck of one origin, and most of its XML.  Bytes are compared with bytes; a sum could be forged.
+    in every deck of one origin, and most of its XML.  Bytes are compared with bytes, as they stand in the archive;
+    a sum could be forged.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit, self._size = limit, 0
-        self._parts: dict[int, bytes] = {}  # by CRC-32
+        self._parts: dict[tuple[int, int, int], bytes] = {}
 
-    def __contains__(self, part: tuple[int, bytes]) -> bool:
-        return self._parts.get(part[0]) == part[1]
+    def has(self, info: ZipInfo, packed: bytes) -> bool:
+        """Say whether a part with these bytes, and with what the directory says of them, was sound."""
+        return self._parts.get((info.CRC, info.file_size, info.compress_type)) == packed
 
-    def add(self, crc: int, data: bytes) -> None:
+    def add(self, info: ZipInfo, packed: bytes) -> None:
         """Remember a part; past the limit, forget the others."""
-        if self._size + len(data) > self._limit:
+        if self._size + len(packed) > self._limit:
             self.clear()
-        self._parts[crc] = data
-        self._size += len(data)
+        self._parts[info.CRC, info.file_size, info.compress_type] = packed
+        self._size += len(packed)
 
     def clear(self) -> None:
         """Forget all parts."""
@@ -84,7 +86,7 @@ class _Known:
         self._size = 0
 
 
-KNOWN = _Known(4 << 20)  # bytes
+KNOWN = _Known(2 << 20)  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +118,23 @@ class Relation(NamedTuple):
     external: bool
 
 
-class Survey(NamedTuple):
+@dataclass
+class Survey:
     """What an XML part holds, seen from far."""
 
     root: str  # local name
     namespace: str  # of the root
-    counts: Counter[str]  # how many elements of each local name
     text: str  # of its `t` elements: there all three applications keep what is read
+    _content: bytes = b""
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """How many elements of each local name there are; counted when somebody asks."""
+        counts: Counter[str] = Counter()
+        tags: Counter[bytes] = Counter(re.findall(_ELEMENT, self._content))
+        for tag, count in tags.items():
+            counts[tag.rpartition(b":")[2].decode()] += count
+        return counts
 
 
 @dataclass(slots=True)
@@ -183,11 +195,7 @@ class Package:
     ) -> bytes | Iterator[bytes] | None:
         try:
             data = self.archive.load(info)
-            if handlers or not isinstance(data, bytes):
-                scan(data, *handlers)
-            elif (info.CRC, data) not in KNOWN:
-                scan(data)
-                KNOWN.add(info.CRC, data)
+            scan(data, *handlers)
         except (MemberDamaged, MarkupError, BudgetExceeded) as exc:
             self.problems[folded] = _damage(self.archive.member_name(folded), exc)
             return None
@@ -202,13 +210,26 @@ class Package:
             if name.endswith(_XML_SUFFIXES) or (self.content_type(name) or "").endswith(
                 "+xml"
             ):
-                self._parse_member(name, info)
+                self._look_into(name, info)
                 continue
             try:
                 for _ in self.archive.stream(info):
                     pass
             except (MemberDamaged, BudgetExceeded) as exc:
                 self.problems[name] = _damage(self.archive.member_name(name), exc)
+
+    def _look_into(self, folded: str, info: ZipInfo) -> None:
+        """Parse a part that nobody asks anything of, unless its like is known."""
+        if not is_small(info):
+            self._parse_member(folded, info)
+            return
+        try:
+            packed = self.archive.packed(info)
+            if not KNOWN.has(info, packed):
+                scan(self.archive.unpack(info, packed))
+                KNOWN.add(info, packed)
+        except (MemberDamaged, MarkupError, BudgetExceeded) as exc:
+            self.problems[folded] = _damage(self.archive.member_name(folded), exc)
 
     def root(self, name: str) -> tuple[str, str] | None:
         """Return local name and namespace of an XML part's root element; None when it is absent or damaged."""
@@ -231,14 +252,9 @@ class Package:
 
     def _survey(self, name: str) -> Survey | None:
         if data := self.content(name):
-            names = re.findall(_ELEMENT, data)
-            counts: Counter[str] = Counter()
-            tally: Counter[bytes] = Counter(names)
-            for tag, count in tally.items():
-                counts[_local(tag)] += count
-            return Survey(*root_of(data), counts, text_of(data))
+            return Survey(*root_of(data), text_of(data), data)
         roots: list[str] = []
-        counts = Counter()
+        counts: Counter[str] = Counter()
         texts: list[str] = []
         current, kept = "", 0
 
@@ -258,7 +274,9 @@ class Package:
         if not self.read(name, on_start, on_text):
             return None
         namespace = roots[0].rpartition(SEPARATOR)[0]
-        return Survey(local_name(roots[0]), namespace, counts, " ".join(texts).strip())
+        survey = Survey(local_name(roots[0]), namespace, " ".join(texts).strip())
+        survey.counts = counts
+        return survey
 
     def attributes(self, name: str, element: str) -> list[dict[str, str]]:
         """Return the attributes of every such element in the namespace of the part's root.
@@ -296,7 +314,7 @@ class Package:
             found: dict[str, Relation] = {}
 
             def on_start(tag: str, attributes: dict[str, str]) -> None:
-                if local_name(tag) == "Relationship":
+                if tag.endswith("Relationship"):
                     relation = _relation(folder, attributes)
                     found.setdefault(relation.id, relation)
 
@@ -311,6 +329,16 @@ class Package:
             for r in self.relations(part).values()
             if r.kind == kind and not r.external
         ]
+
+
+def _is_plain_target(target: str) -> bool:
+    """Say whether there is nothing to resolve in a target such as `slides/slide1.xml`; nearly all are so."""
+    return (
+        target.count(".") == 1
+        and target[0] not in "./"
+        and "//" not in target
+        and target.replace("/", "").replace(".", "").isalnum()
+    )
 
 
 def _is_plain(data: bytes) -> bool:
@@ -344,10 +372,9 @@ def _same(data: bytes, element: str) -> bytes | None:
     prefix = first[1].rpartition(b":")[0] if first else b""
     declared = b"xmlns:%b=" % prefix if prefix else b"xmlns="
     local = element.encode()
-    start = b"<%b:%b" % (prefix, local) if prefix else b"<" + local
-    others = rb"<(?:[^<>/:\s]+:)?" + local + rb"(?=[\s/>])"
-    strange = any(tag != start for tag in re.findall(others, data))
-    return start if data.count(declared) == 1 and not strange else None
+    wanted = b"%b:%b" % (prefix, local) if prefix else local
+    alone = data.count(local + b" ") == data.count(b"<" + wanted + b" ")
+    return b"<" + wanted if alone and data.count(declared) == 1 else None
 
 
 def _attributes(tag: bytes) -> dict[str, str]:
@@ -356,10 +383,6 @@ def _attributes(tag: bytes) -> dict[str, str]:
         for prefix, name, one, other in re.findall(_ATTRIBUTE, tag)
         if prefix != b"xmlns"
     }
-
-
-def _local(name: bytes) -> str:
-    return name.rpartition(b":")[2].decode()
 
 
 def _unquoted(name: str) -> str:
@@ -373,7 +396,7 @@ def _unquoted(name: str) -> str:
 def _relation(folder: str, attributes: dict[str, str]) -> Relation:
     target = attributes.get("Target", "")
     external = attributes.get("TargetMode") == "External"
-    if not external and re.fullmatch(_PLAIN_TARGET, target):
+    if not external and _is_plain_target(target):
         target = f"{folder}/{target}" if folder else target
     elif not external:
         # An absolute target starts at the package; "%20" and "\\" are met in the wild.
