@@ -17,6 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import Plans, design, load_work
 
+from extforge_verifiers import Limits, Report, verify_artifact
+from extforge_verifiers.formats.html import _Page
+
 FORMS = {"csv": "order_csv_export", "md": "release_notes_md", "html": "status_html_page", "svg": "order_flow_svg"}
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = (
@@ -289,3 +292,112 @@ def test_a_browser_draws_the_picture_and_the_page(tools: dict[str, Any], scratch
         with image.open(shot) as picture:
             colours = {c for n, c in picture.convert("RGB").getcolors(1 << 20) if n > 300}
         assert {(0x1F, 0x4E, 0x79), (0xE0, 0x7B, 0x39), (255, 255, 255)} <= colours  # both series and the ground
+
+
+# --------------------------------------------------------------------------- what the checks take and what they find
+
+
+def checked(form: str, data: str | bytes) -> Report:
+    path = Path(f"checked.{form}")
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return verify_artifact(path)
+
+
+def codes_of(form: str, data: str | bytes) -> set[str]:
+    return {finding.code for finding in checked(form, data).findings}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<!doctype html><meta charset=utf-8><title>D</title><canvas id=c></canvas><script>draw()</script>",
+        "<form><label>Name<input></label><button>Go</button></form>",
+        "<strong>x</strong>",
+        "<blockquote>x</blockquote>",
+        "<nav>x</nav>",
+        "<dl><dt>a<dd>b</dl>",
+        "<details><summary>a</summary>b</details>",
+        "Hello<br>World",
+        "<my-app>x</my-app>",
+        "<frameset><frame src=a.html></frameset>",
+        '<div data-x="a<b">hi</div>',
+        f'<body style="background: url(data:image/png;base64,{"A" * 600_000})">hi</body>',
+        "<!-- made by hand --><p>x</p>",
+        '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><body>x</body></html>',
+        *(
+            f"<html><body>{element}</body></html>"
+            for element in (
+                "<audio controls></audio>", "<object data=a></object>", "<embed src=a>", "<canvas></canvas>",
+                "<picture><source srcset=a></picture>", "<textarea></textarea>", "<select></select>", "<math></math>",
+            )
+        ),
+        "<!doctype html><meta http-equiv=refresh content='0;url=a.html'>",
+        '<meta charset="iso-8859-1"><p>Größe</p>'.encode("latin-1"),
+        "<meta http-equiv=Content-Type content='text/html; charset=GBK'><p>中文</p>".encode("gbk"),
+        "<p>中文</p>".encode("utf-16"),
+        "<div id=app>{{ message }}</div><script src=vue.js></script>",
+        "<p>In a template:</p><pre>{{ message }}</pre>",
+        "<p>x</p><pre>\n# a comment\n# in a script\n</pre>",
+    ],
+)  # fmt: skip
+def test_pages_of_every_kind_pass_without_a_word(page: str | bytes) -> None:
+    assert checked("html", page).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("page", "code", "words"),
+    [
+        ("```html\n<!doctype html><p>Hi</p>\n```\n", "html-fenced", "fence"),
+        ("Here it is:\n\n```html\n<!doctype html><p>Hi</p>\n```\n", "html-fenced", "fence"),
+        ('{"html": "<p>Hi</p>"}', "artifact-placeholder", "JSON text"),
+        ('import sys\n\nprint("<p>Hi</p>")\n', "artifact-placeholder", "program: 'import sys'"),
+        ("<?php $a = 1 ?><p>Hi</p>", "artifact-placeholder", "PHP"),
+        ('page = """<!doctype html><p>Hi</p>"""', "html-stray-text", "page ="),
+        ("# Title\n\n- a\n\n<img src=a.png>\n", "artifact-placeholder", "Markdown"),
+        ("<img src=a.png>\n\n# Title\n", "html-stray-text", "# Title"),
+        ("Here it is:\n<!doctype html><p>Hi</p>", "html-stray-text", "Here it is:"),
+        ("<html><body><template><p>x</p></template></body></html>", "html-blank", "nothing to see"),
+        ("3 < 4 and <your-name>, <T>", "html-no-element", "no HTML element"),
+        ("<p class='never closed", "html-no-element", "no HTML element"),
+        ("<p>Hello {{ name }}</p>", "placeholder-text", "{{ name }}"),
+        ("<meta charset=euc-jp><p>中文</p>".encode("gb18030") + b"\xff", "text-encoding", "not EUC_JP"),
+        ("<meta charset=hex><p>中文</p>".encode("gbk"), "text-encoding", "not UTF-8"),
+        ("<meta charset=iso-8859-12><p>中文</p>".encode("gbk"), "text-encoding", "not UTF-8"),
+    ],
+)  # fmt: skip
+def test_what_is_no_page_is_named(page: str | bytes, code: str, words: str) -> None:
+    (finding,) = checked("html", page).findings
+    assert finding.code == code
+    assert words in finding.message
+
+
+@settings(max_examples=200, deadline=None)
+@given(text=st.text(st.sampled_from("<>/!-=\"' ab#\n")) | st.sampled_from(["<p a='>' b=\">\">x</p><!-- <b> --><script>'<i>'</script>y"]), cut=st.integers(0, 60))  # fmt: skip
+def test_a_page_is_the_same_in_pieces(text: str, cut: int) -> None:
+    whole, pieces = _Page(), _Page()
+    whole.feed(text, final=True)
+    for start in range(0, len(text), cut + 1):
+        pieces.feed(text[start : start + cut + 1])
+    pieces.feed("", final=True)
+    for page in (whole, pieces):
+        assert (page.elements, page.text, page.before, page.seen) == (whole.elements, whole.text, whole.before, whole.seen)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "unit", ["<a ", "<!--", "<p a='", "<script>", "=", "<", "</", '"', "<a-b>", "```\n", "import x\n"]
+)
+def test_a_page_of_nothing_but_openings_takes_its_length_in_time(unit: str) -> None:
+    report = verify_artifact(large(unit), limits=Limits(seconds=20))
+    assert "budget-exceeded" not in {finding.code for finding in report.findings}
+
+
+def large(unit: str) -> Path:
+    path = Path("large.html")
+    path.write_text(unit * ((3 << 20) // len(unit)), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("form", ["txt", "md", "html"])
+def test_zero_bytes_far_behind_are_found(form: str) -> None:
+    assert codes_of(form, b"<p>hello</p>" * 600 + bytes(100_000)) == {"text-binary"}
+    assert codes_of(form, ("<p>hello</p>" * 600 + "\0" * 100_000).encode("utf-16")) == {"text-binary"}
