@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
+import random
 import re
 import shutil
 import subprocess
@@ -18,6 +20,7 @@ from hypothesis import strategies as st
 from support import Plans, design, load_work
 
 from extforge_verifiers import Limits, Report, verify_artifact
+from extforge_verifiers.formats.csv import _Broken, _Table
 from extforge_verifiers.formats.html import _Page
 
 FORMS = {"csv": "order_csv_export", "md": "release_notes_md", "html": "status_html_page", "svg": "order_flow_svg"}
@@ -401,3 +404,78 @@ def large(unit: str) -> Path:
 def test_zero_bytes_far_behind_are_found(form: str) -> None:
     assert codes_of(form, b"<p>hello</p>" * 600 + bytes(100_000)) == {"text-binary"}
     assert codes_of(form, ("<p>hello</p>" * 600 + "\0" * 100_000).encode("utf-16")) == {"text-binary"}
+
+
+NOISE = random.Random(1).randbytes(300)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "[id],[name]\n1,2\n",
+        "{guid},name\n1,2\n",
+        "{0f3a-1},name\n1,2\n",
+        "<id>,<name>\n1,2\n",
+        "comment\nI like it.\nMe too.\n",
+        "digest\n" + "\n".join(f"{n:064x}" for n in range(9)) + "\n",
+        "a,b\r1,2\r3,4\r",
+        "a,b\n1," + "y" * 300_000 + "\n",
+        "a,b\n1," + "y" * 3_000_000 + "\n",
+        'a,b\n1,"' + 'y, ""z""\n' * 30_000 + '"\n',
+        'path,b\n"C:\\",2\n',
+        "a,b\n,\n,1\n",
+    ],
+    ids=lambda table: f"{table[:16]} {len(table)}",
+)
+def test_tables_of_every_kind_pass_without_a_word(table: str) -> None:
+    report = checked("csv", table)
+    assert (report.verdict, report.findings) == ("pass", ())
+    assert report.facts["columns"] == len(re.split(r"[\r\n]", table)[0].split(","))
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "severity", "words"),
+    [
+        ("| a | b |\n|---|---|\n| 1 | 2 |\n", "csv-no-records", "error", "a Markdown table"),
+        ("Sales\n\na | b\n--- | ---\n1 | 2\n", "csv-no-records", "error", "a Markdown table"),
+        (base64.encodebytes(b"%PDF-1.4 " + NOISE), "csv-no-records", "error", "base64 text of a PDF document"),
+        (base64.encodebytes(NOISE), "csv-not-table", "warning", "base64 text"),
+        ("import os\n\ndef f(a, b):\n    return a\n", "csv-no-records", "error", "the source of a program"),
+        ("id\nimport os\n", "csv-not-table", "warning", "the source of a program"),
+        ("<?xml version='1.0'?>\n<a><b>1,2</b></a>\n", "csv-no-records", "error", "XML"),
+        ("<table>\n<tr><td>1,2</td></tr>\n</table>\n", "csv-no-records", "error", "an HTML page"),
+        ("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", "csv-no-records", "error", "Git LFS"),
+        ('[\n "a"\n]\n', "csv-no-records", "error", "JSON text"),
+        ('["a", "b"]\n["c", "d"]\n', "csv-no-records", "error", "JSON text"),
+        ("Sales went up in the north.\nThey fell in the south.\n", "csv-not-table", "warning", "prose"),
+        ("# Sales\n\nThey went up.\n", "csv-not-table", "warning", "Markdown"),
+        ("a,b\n,\n , \n", "csv-no-records", "warning", "all empty"),
+        ("'a','b'\n'1,2','it is'\n", "csv-dialect", "warning", "apostrophes"),
+        ('a,b\n"say \\\\"hi\\\\", x",2\n'.replace("\\\\", "\\"), "csv-dialect", "warning", "backslash"),
+        ('a,b\n"1"x,2\n', "csv-syntax", "error", "',' expected after '\"'"),
+        ('a,b\n"1,2\n3,4\n', "csv-syntax", "error", "a quote never ends"),
+    ],
+)
+def test_what_is_no_table_is_named(data: str | bytes, code: str, severity: str, words: str) -> None:
+    (finding,) = checked("csv", data).findings
+    assert (finding.code, finding.severity) == (code, severity)
+    assert words in finding.message
+
+
+@settings(max_examples=500, deadline=None)
+@given(text=st.text(st.sampled_from("a\",\n '"), max_size=20))
+def test_records_are_those_of_the_csv_module(text: str) -> None:
+    rows = text.split("\n")
+    reader = csv.reader((f"{row}\n" for row in rows), strict=True)
+    try:
+        expected = [len(record) for record in reader if record]
+    except csv.Error:
+        expected = None
+    try:
+        table = _Table(rows, ",", '"')
+    except _Broken as exc:
+        assert expected is None
+        assert exc.line == reader.line_num
+    else:
+        assert sorted(table.widths.elements()) == sorted(expected or [])
+        assert table.width == (expected or [0])[0]
