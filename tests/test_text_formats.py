@@ -9,6 +9,7 @@ import random
 import re
 import shutil
 import subprocess
+import time
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from pathlib import Path
@@ -387,7 +388,7 @@ def test_a_page_is_the_same_in_pieces(text: str, cut: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["<a ", "<!--", "<p a='", "<script>", "=", "<", "</", '"', "<a-b>", "```\n", "import x\n"]
+    "unit", ["<a ", "<!--", "<p a='", "<script>", "=", "<", "</", '"', "<a-b>", "```\n", "import x\n", "<x>a"]
 )
 def test_a_page_of_nothing_but_openings_takes_its_length_in_time(unit: str) -> None:
     report = verify_artifact(large(unit), limits=Limits(seconds=20))
@@ -479,3 +480,63 @@ def test_records_are_those_of_the_csv_module(text: str) -> None:
     else:
         assert sorted(table.widths.elements()) == sorted(expected or [])
         assert table.width == (expected or [0])[0]
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("md", "Write this:\n\n```html\n<p>{{ message }}</p>\n```\n"),
+        ("md", "Write `{{ message }}` or ``{{ a }}``.\n"),
+        ("md", "Set `x` to ${{ secrets.TOKEN }}.\n"),
+        ("md", "# Plan\n\n## Todo:\n\n- nothing\n"),
+        ("md", "$\\frac{{a}}{b}$, $ x^{{n}} $ and ${{a}}$, $({{b}})$\n\n$$ {{c}} $$\n"),
+        ("txt", "run: echo ${{ secrets.TOKEN }}\n"),
+        ("txt", "\\textbf{{x}} and \\frac{{a}}{b}\n"),
+        ("txt", "Todo:\n- nothing\n"),
+        ("html", "<div id=app>{{ message }}</div><script src=vue.js></script>"),
+    ],
+)
+def test_braces_of_code_are_no_placeholders(form: str, text: str) -> None:
+    assert checked(form, text).findings == ()
+
+
+@pytest.mark.parametrize("text", ["Hello {{ name }}", "Dear {{客户名称}},", "{{#if paid}}Thanks{{/if}}", "It costs $5, {{ name }}, not $6", "{{- name -}}", "**TODO:** write this", "lorem ipsum"])  # fmt: skip
+def test_placeholders_in_prose_are_found(text: str) -> None:
+    for form in ("txt", "md", "html"):
+        assert codes_of(form, f"<p>{text}</p>" if form == "html" else text) == {"placeholder-text"}
+
+
+@pytest.mark.parametrize(
+    ("text", "fenced"),
+    [
+        ("```markdown\n# T\n```\n", True),
+        ("~~~md\n# T\n~~~\n", True),
+        ("```markdown\n# T\n\n```python\nx\n```\n\nmore\n```\n", True),
+        ("```markdown\n# T\n\n```python\nx\n```\n\n```sh\ny\n```\n```\n", True),
+        ("```markdown\n# T\n```\n\nmakes a title; run\n\n```sh\nmake\n```\n", False),
+        ("```python\nx\n```\n", False),
+    ],
+)
+def test_a_document_wrapped_whole_is_told_from_one_that_begins_and_ends_with_code(text: str, fenced: bool) -> None:
+    assert codes_of("md", text) == ({"md-fenced"} if fenced else set())
+    assert codes_of("md", text.replace("\n", "\r")) == ({"md-fenced"} if fenced else set())
+
+
+def test_text_in_a_foreign_object_is_something_to_see() -> None:
+    drawing = '<svg xmlns="http://www.w3.org/2000/svg"><foreignObject><p xmlns="http://www.w3.org/1999/xhtml">{}</p></foreignObject> x</svg>'
+    assert codes_of("svg", drawing.format("Hello")) == set()
+    assert codes_of("svg", drawing.format(" ")) == {"svg-blank"}
+
+
+@pytest.mark.parametrize("unit", ["x`", "$", "$$", "$a", "{{", "todo: ", "`" * 9])
+def test_a_document_of_nothing_but_marks_takes_its_length_in_time(unit: str) -> None:
+    report = checked("md", "x" + unit * (200_000 // len(unit)))
+    assert report.verdict == "pass"
+
+
+@pytest.mark.parametrize("unit", ['"', ',"', '"",', ',"x""', "|-", "| ", "<a ", "[", "a b ", "class a:", '\\"'])
+def test_a_table_of_nothing_but_marks_takes_its_length_in_time(unit: str) -> None:
+    start = time.monotonic()
+    checked("csv", "a|b\n" + unit * (1_000_000 // len(unit)))
+    checked("csv", unit * (1_000_000 // len(unit)))
+    assert time.monotonic() - start < 20

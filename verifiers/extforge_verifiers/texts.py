@@ -39,7 +39,9 @@ PLACEHOLDERS = (
     "to be converted downstream",
 )
 # A name in braces, but no `${{ secrets.X }}` and no `\\frac{{a}}{b}`; a note of what to do, but no heading "Todo:".
-_UNFILLED = re.compile(r"(?<![\w$}^\\{])\{\{[ \t]*[#/]?[^\W\d][^{}\\\n]{0,60}\}\}")
+_UNFILLED = re.compile(
+    r"(?<![\w$}^\\{])\{\{[ \t]*[#/-]?[ \t]*[^\W\d][^{}\\\n]{0,60}\}\}"
+)
 _TODO = re.compile(r"todo:[*_ \t]*\w", re.IGNORECASE)
 # Lines that stand in the source of a program, and in no page and no table.
 SOURCE = re.compile(

@@ -158,8 +158,10 @@ class _Page:
         self.seen |= name in _SEEN and not self._depth["template"]
 
     def _data(self, text: str) -> None:
-        if not self._begun:
-            self.before = (self.before + text)[:_KEPT]
+        if not text:
+            return
+        if not self._begun and len(self.before) < _KEPT:
+            self.before += text[:_KEPT]
         if self._depth["template"]:
             return
         self.seen = self.seen or bool(text.strip())
