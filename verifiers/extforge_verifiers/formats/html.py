@@ -76,8 +76,8 @@ _DECLARED = re.compile(
 _CHARSETS = re.compile(
     r"(?P<latin_1>iso-?8859-?1|latin-?1|l1|us-ascii|ascii|windows-1252|cp-?1252)"
     r"|(?P<gb18030>gbk|gb2312|gb_2312-80|gb18030|x-gbk)|(?P<cp932>shift[_-]jis|sjis|windows-31j|x-sjis)"
-    r"|(?P<cp949>euc-kr|ks_c_5601-1987)|(?P<big5hkscs>big5(-hkscs)?)"
-    r"|(?P<own>euc-jp|iso-2022-jp|koi8-[ru]|iso-8859-1?\d|windows-125\d)"
+    r"|(?P<cp949>euc-kr|ks_c_5601-1987)|(?P<big5hkscs>big5(-hkscs)?)|(?P<cp874>windows-874)"
+    r"|(?P<own>euc-jp|iso-2022-jp|koi8-[ru]|iso-8859-1?\d|windows-125\d|ibm866|tis-620|macintosh)"
 )
 
 
