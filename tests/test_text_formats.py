@@ -442,6 +442,7 @@ def test_tables_of_every_kind_pass_without_a_word(table: str) -> None:
         (base64.encodebytes(b"%PDF-1.4 " + NOISE), "csv-no-records", "error", "base64 text of a PDF document"),
         (base64.encodebytes(NOISE), "csv-not-table", "warning", "base64 text"),
         ("import os\n\ndef f(a, b):\n    return a\n", "csv-no-records", "error", "the source of a program"),
+        ("x = 1\nprint(x)\n", "csv-not-table", "warning", "the source of a program"),
         ("id\nimport os\n", "csv-not-table", "warning", "the source of a program"),
         ("<?xml version='1.0'?>\n<a><b>1,2</b></a>\n", "csv-no-records", "error", "XML"),
         ("<table>\n<tr><td>1,2</td></tr>\n</table>\n", "csv-no-records", "error", "an HTML page"),

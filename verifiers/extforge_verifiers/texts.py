@@ -46,7 +46,7 @@ _TODO = re.compile(r"todo:[*_ \t]*\w", re.IGNORECASE)
 # Lines that stand in the source of a program, and in no page and no table.
 SOURCE = re.compile(
     r"(?m)^(#!/.*|<\?php.*|import [\w.]+( as \w+)?;?|from [\w.]+ import [\w.,* (]+"
-    r"|(async )?def \w+\(.*|class \w+.*[:{]|if __name__ ==.*|(const|let|var) \w+ = .*"
+    r"|(async )?def \w+\(.*|class \w+.*[:{]|print\(.*\)|if __name__ ==.*|(const|let|var) \w+ = .*"
     r"|(export )?(async )?function \w+\(.*|package [\w.]+;?|#include [<\"].*|using [\w.]+;)[ \t\r]*$"
 )
 
