@@ -97,7 +97,7 @@ def test_a_document_that_needs_a_password_is_undetermined_when_looked_into(tmp_p
         ("tiff", {"width": 64, "height": 48, "frames": 1}),
         ("csv", {"records": 2, "columns": 3}),
         ("md", {"headings": 2}),
-        ("html", {"elements": 5}),
+        ("html", {"elements": 6}),
         ("svg", {"shapes": 1}),
         ("jsonl", {"records": 2}),
         ("zip", {"members": 2}),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
+import random
 import re
 import shutil
 import subprocess
+import time
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,6 +19,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import Plans, design, load_work
+
+from extforge_verifiers import Limits, Report, verify_artifact
+from extforge_verifiers.formats.csv import _Broken, _Table
+from extforge_verifiers.formats.html import _Page
 
 FORMS = {"csv": "order_csv_export", "md": "release_notes_md", "html": "status_html_page", "svg": "order_flow_svg"}
 SVG = "{http://www.w3.org/2000/svg}"
@@ -289,3 +296,248 @@ def test_a_browser_draws_the_picture_and_the_page(tools: dict[str, Any], scratch
         with image.open(shot) as picture:
             colours = {c for n, c in picture.convert("RGB").getcolors(1 << 20) if n > 300}
         assert {(0x1F, 0x4E, 0x79), (0xE0, 0x7B, 0x39), (255, 255, 255)} <= colours  # both series and the ground
+
+
+# --------------------------------------------------------------------------- what the checks take and what they find
+
+
+def checked(form: str, data: str | bytes) -> Report:
+    path = Path(f"checked.{form}")
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return verify_artifact(path)
+
+
+def codes_of(form: str, data: str | bytes) -> set[str]:
+    return {finding.code for finding in checked(form, data).findings}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<!doctype html><meta charset=utf-8><title>D</title><canvas id=c></canvas><script>draw()</script>",
+        "<form><label>Name<input></label><button>Go</button></form>",
+        "<strong>x</strong>",
+        "<blockquote>x</blockquote>",
+        "<nav>x</nav>",
+        "<dl><dt>a<dd>b</dl>",
+        "<details><summary>a</summary>b</details>",
+        "Hello<br>World",
+        "<my-app>x</my-app>",
+        "<frameset><frame src=a.html></frameset>",
+        '<div data-x="a<b">hi</div>',
+        f'<body style="background: url(data:image/png;base64,{"A" * 600_000})">hi</body>',
+        "<!-- made by hand --><p>x</p>",
+        '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><body>x</body></html>',
+        *(
+            f"<html><body>{element}</body></html>"
+            for element in (
+                "<audio controls></audio>", "<object data=a></object>", "<embed src=a>", "<canvas></canvas>",
+                "<picture><source srcset=a></picture>", "<textarea></textarea>", "<select></select>", "<math></math>",
+            )
+        ),
+        "<!doctype html><meta http-equiv=refresh content='0;url=a.html'>",
+        '<meta charset="iso-8859-1"><p>Größe</p>'.encode("latin-1"),
+        "<meta http-equiv=Content-Type content='text/html; charset=GBK'><p>中文</p>".encode("gbk"),
+        "<p>中文</p>".encode("utf-16"),
+        "<div id=app>{{ message }}</div><script src=vue.js></script>",
+        "<p>In a template:</p><pre>{{ message }}</pre>",
+        "<p>x</p><pre>\n# a comment\n# in a script\n</pre>",
+    ],
+)  # fmt: skip
+def test_pages_of_every_kind_pass_without_a_word(page: str | bytes) -> None:
+    assert checked("html", page).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("page", "code", "words"),
+    [
+        ("```html\n<!doctype html><p>Hi</p>\n```\n", "html-fenced", "fence"),
+        ("Here it is:\n\n```html\n<!doctype html><p>Hi</p>\n```\n", "html-fenced", "fence"),
+        ('{"html": "<p>Hi</p>"}', "artifact-placeholder", "JSON text"),
+        ('import sys\n\nprint("<p>Hi</p>")\n', "artifact-placeholder", "program: 'import sys'"),
+        ("<?php $a = 1 ?><p>Hi</p>", "artifact-placeholder", "PHP"),
+        ('page = """<!doctype html><p>Hi</p>"""', "html-stray-text", "page ="),
+        ("# Title\n\n- a\n\n<img src=a.png>\n", "artifact-placeholder", "Markdown"),
+        ("<img src=a.png>\n\n# Title\n", "html-stray-text", "# Title"),
+        ("Here it is:\n<!doctype html><p>Hi</p>", "html-stray-text", "Here it is:"),
+        ("<html><body><template><p>x</p></template></body></html>", "html-blank", "nothing to see"),
+        ("3 < 4 and <your-name>, <T>", "html-no-element", "no HTML element"),
+        ("<p class='never closed", "html-no-element", "no HTML element"),
+        ("<p>Hello {{ name }}</p>", "placeholder-text", "{{ name }}"),
+        ("<meta charset=euc-jp><p>中文</p>".encode("gb18030") + b"\xff", "text-encoding", "not EUC_JP"),
+        ("<meta charset=hex><p>中文</p>".encode("gbk"), "text-encoding", "not UTF-8"),
+        ("<meta charset=iso-8859-12><p>中文</p>".encode("gbk"), "text-encoding", "not UTF-8"),
+    ],
+)  # fmt: skip
+def test_what_is_no_page_is_named(page: str | bytes, code: str, words: str) -> None:
+    (finding,) = checked("html", page).findings
+    assert finding.code == code
+    assert words in finding.message
+
+
+@settings(max_examples=200, deadline=None)
+@given(text=st.text(st.sampled_from("<>/!-=\"' ab#\n")) | st.sampled_from(["<p a='>' b=\">\">x</p><!-- <b> --><script>'<i>'</script>y"]), cut=st.integers(0, 60))  # fmt: skip
+def test_a_page_is_the_same_in_pieces(text: str, cut: int) -> None:
+    whole, pieces = _Page(), _Page()
+    whole.feed(text, final=True)
+    for start in range(0, len(text), cut + 1):
+        pieces.feed(text[start : start + cut + 1])
+    pieces.feed("", final=True)
+    for page in (whole, pieces):
+        assert (page.elements, page.text, page.before, page.seen) == (whole.elements, whole.text, whole.before, whole.seen)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "unit", ["<a ", "<!--", "<p a='", "<script>", "=", "<", "</", '"', "<a-b>", "```\n", "import x\n", "<x>a"]
+)
+def test_a_page_of_nothing_but_openings_takes_its_length_in_time(unit: str) -> None:
+    report = verify_artifact(large(unit), limits=Limits(seconds=20))
+    assert "budget-exceeded" not in {finding.code for finding in report.findings}
+
+
+def large(unit: str) -> Path:
+    path = Path("large.html")
+    path.write_text(unit * ((3 << 20) // len(unit)), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("form", ["txt", "md", "html"])
+def test_zero_bytes_far_behind_are_found(form: str) -> None:
+    assert codes_of(form, b"<p>hello</p>" * 600 + bytes(100_000)) == {"text-binary"}
+    assert codes_of(form, ("<p>hello</p>" * 600 + "\0" * 100_000).encode("utf-16")) == {"text-binary"}
+
+
+NOISE = random.Random(1).randbytes(300)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "[id],[name]\n1,2\n",
+        "{guid},name\n1,2\n",
+        "{0f3a-1},name\n1,2\n",
+        "<id>,<name>\n1,2\n",
+        "comment\nI like it.\nMe too.\n",
+        "digest\n" + "\n".join(f"{n:064x}" for n in range(9)) + "\n",
+        "a,b\r1,2\r3,4\r",
+        "a,b\n1," + "y" * 300_000 + "\n",
+        "a,b\n1," + "y" * 3_000_000 + "\n",
+        'a,b\n1,"' + 'y, ""z""\n' * 30_000 + '"\n',
+        'path,b\n"C:\\",2\n',
+        "a,b\n,\n,1\n",
+    ],
+    ids=lambda table: f"{table[:16]} {len(table)}",
+)
+def test_tables_of_every_kind_pass_without_a_word(table: str) -> None:
+    report = checked("csv", table)
+    assert (report.verdict, report.findings) == ("pass", ())
+    assert report.facts["columns"] == len(re.split(r"[\r\n]", table)[0].split(","))
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "severity", "words"),
+    [
+        ("| a | b |\n|---|---|\n| 1 | 2 |\n", "csv-no-records", "error", "a Markdown table"),
+        ("Sales\n\na | b\n--- | ---\n1 | 2\n", "csv-no-records", "error", "a Markdown table"),
+        (base64.encodebytes(b"%PDF-1.4 " + NOISE), "csv-no-records", "error", "base64 text of a PDF document"),
+        (base64.encodebytes(NOISE), "csv-not-table", "warning", "base64 text"),
+        ("import os\n\ndef f(a, b):\n    return a\n", "csv-no-records", "error", "the source of a program"),
+        ("x = 1\nprint(x)\n", "csv-not-table", "warning", "the source of a program"),
+        ("id\nimport os\n", "csv-not-table", "warning", "the source of a program"),
+        ("<?xml version='1.0'?>\n<a><b>1,2</b></a>\n", "csv-no-records", "error", "XML"),
+        ("<table>\n<tr><td>1,2</td></tr>\n</table>\n", "csv-no-records", "error", "an HTML page"),
+        ("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", "csv-no-records", "error", "Git LFS"),
+        ('[\n "a"\n]\n', "csv-no-records", "error", "JSON text"),
+        ('["a", "b"]\n["c", "d"]\n', "csv-no-records", "error", "JSON text"),
+        ("Sales went up in the north.\nThey fell in the south.\n", "csv-not-table", "warning", "prose"),
+        ("# Sales\n\nThey went up.\n", "csv-not-table", "warning", "Markdown"),
+        ("a,b\n,\n , \n", "csv-no-records", "warning", "all empty"),
+        ("'a','b'\n'1,2','it is'\n", "csv-dialect", "warning", "apostrophes"),
+        ('a,b\n"say \\\\"hi\\\\", x",2\n'.replace("\\\\", "\\"), "csv-dialect", "warning", "backslash"),
+        ('a,b\n"1"x,2\n', "csv-syntax", "error", "',' expected after '\"'"),
+        ('a,b\n"1,2\n3,4\n', "csv-syntax", "error", "a quote never ends"),
+    ],
+)
+def test_what_is_no_table_is_named(data: str | bytes, code: str, severity: str, words: str) -> None:
+    (finding,) = checked("csv", data).findings
+    assert (finding.code, finding.severity) == (code, severity)
+    assert words in finding.message
+
+
+@settings(max_examples=500, deadline=None)
+@given(text=st.text(st.sampled_from("a\",\n '"), max_size=20))
+def test_records_are_those_of_the_csv_module(text: str) -> None:
+    rows = text.split("\n")
+    reader = csv.reader((f"{row}\n" for row in rows), strict=True)
+    try:
+        expected = [len(record) for record in reader if record]
+    except csv.Error:
+        expected = None
+    try:
+        table = _Table(rows, ",", '"')
+    except _Broken as exc:
+        assert expected is None
+        assert exc.line == reader.line_num
+    else:
+        assert sorted(table.widths.elements()) == sorted(expected or [])
+        assert table.width == (expected or [0])[0]
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("md", "Write this:\n\n```html\n<p>{{ message }}</p>\n```\n"),
+        ("md", "Write `{{ message }}` or ``{{ a }}``.\n"),
+        ("md", "Set `x` to ${{ secrets.TOKEN }}.\n"),
+        ("md", "# Plan\n\n## Todo:\n\n- nothing\n"),
+        ("md", "$\\frac{{a}}{b}$, $ x^{{n}} $ and ${{a}}$, $({{b}})$\n\n$$ {{c}} $$\n"),
+        ("txt", "run: echo ${{ secrets.TOKEN }}\n"),
+        ("txt", "\\textbf{{x}} and \\frac{{a}}{b}\n"),
+        ("txt", "Todo:\n- nothing\n"),
+        ("html", "<div id=app>{{ message }}</div><script src=vue.js></script>"),
+    ],
+)
+def test_braces_of_code_are_no_placeholders(form: str, text: str) -> None:
+    assert checked(form, text).findings == ()
+
+
+@pytest.mark.parametrize("text", ["Hello {{ name }}", "Dear {{客户名称}},", "{{#if paid}}Thanks{{/if}}", "It costs $5, {{ name }}, not $6", "{{- name -}}", "**TODO:** write this", "lorem ipsum"])  # fmt: skip
+def test_placeholders_in_prose_are_found(text: str) -> None:
+    for form in ("txt", "md", "html"):
+        assert codes_of(form, f"<p>{text}</p>" if form == "html" else text) == {"placeholder-text"}
+
+
+@pytest.mark.parametrize(
+    ("text", "fenced"),
+    [
+        ("```markdown\n# T\n```\n", True),
+        ("~~~md\n# T\n~~~\n", True),
+        ("```markdown\n# T\n\n```python\nx\n```\n\nmore\n```\n", True),
+        ("```markdown\n# T\n\n```python\nx\n```\n\n```sh\ny\n```\n```\n", True),
+        ("```markdown\n# T\n```\n\nmakes a title; run\n\n```sh\nmake\n```\n", False),
+        ("```python\nx\n```\n", False),
+    ],
+)
+def test_a_document_wrapped_whole_is_told_from_one_that_begins_and_ends_with_code(text: str, fenced: bool) -> None:
+    assert codes_of("md", text) == ({"md-fenced"} if fenced else set())
+    assert codes_of("md", text.replace("\n", "\r")) == ({"md-fenced"} if fenced else set())
+
+
+def test_text_in_a_foreign_object_is_something_to_see() -> None:
+    drawing = '<svg xmlns="http://www.w3.org/2000/svg"><foreignObject><p xmlns="http://www.w3.org/1999/xhtml">{}</p></foreignObject> x</svg>'
+    assert codes_of("svg", drawing.format("Hello")) == set()
+    assert codes_of("svg", drawing.format(" ")) == {"svg-blank"}
+
+
+@pytest.mark.parametrize("unit", ["x`", "$", "$$", "$a", "{{", "todo: ", "`" * 9])
+def test_a_document_of_nothing_but_marks_takes_its_length_in_time(unit: str) -> None:
+    report = checked("md", "x" + unit * (200_000 // len(unit)))
+    assert report.verdict == "pass"
+
+
+@pytest.mark.parametrize("unit", ['"', ',"', '"",', ',"x""', "|-", "| ", "<a ", "[", "a b ", "class a:", '\\"'])
+def test_a_table_of_nothing_but_marks_takes_its_length_in_time(unit: str) -> None:
+    start = time.monotonic()
+    checked("csv", "a|b\n" + unit * (1_000_000 // len(unit)))
+    checked("csv", unit * (1_000_000 // len(unit)))
+    assert time.monotonic() - start < 20

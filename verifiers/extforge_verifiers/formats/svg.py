@@ -41,10 +41,13 @@ def check_drawing(artifact: Artifact) -> Iterator[Finding]:
     roots: list[str] = []
     shapes = 0
     scripts: list[str] = []
+    foreign = 0  # how deep inside a foreignObject; its text is seen
 
     def on_start(tag: str, attributes: dict[str, str]) -> None:
-        nonlocal shapes
+        nonlocal shapes, foreign
         name = local_name(tag)
+        if foreign or name == "foreignObject":
+            foreign += 1
         if not roots:
             roots.append(tag)
         shapes += name in _SHAPES
@@ -59,8 +62,16 @@ def check_drawing(artifact: Artifact) -> Iterator[Finding]:
         if target.strip().lower().startswith("javascript:"):
             scripts.append("a javascript: link")
 
+    def on_text(text: str) -> None:
+        nonlocal shapes
+        shapes += bool(foreign and text.strip())
+
+    def on_end(_: str) -> None:
+        nonlocal foreign
+        foreign = max(foreign - 1, 0)
+
     try:
-        scan(artifact.chunks(), on_start, doctype=True)
+        scan(artifact.chunks(), on_start, on_text, on_end, doctype=True)
     except DoctypeRefused as exc:
         # Adobe Illustrator writes such files, so they are no fakes; but entities are never expanded here.
         words = "its DOCTYPE declares entities; the drawing was not looked into"
