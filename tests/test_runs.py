@@ -183,6 +183,21 @@ def test_results_are_read_alone_and_with_their_tool(tmp_path: Path, name: str, w
     ]
 
 
+@pytest.mark.parametrize("first", [{"event": "start"}, {"level": "info", "success": 0.5}])
+def test_a_record_may_begin_with_something_else(tmp_path: Path, first: dict[str, Any]) -> None:
+    record = write_results(tmp_path, first, result("gone.pdf", b""))
+    assert recognise_record(record) == "run"
+    assert [f.code for f in verify_run(record).findings] == ["result-file-missing"]
+
+
+def test_a_chat_that_begins_with_a_large_picture_is_recognised(tmp_path: Path) -> None:
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * (5 << 20)}}
+    messages = [{"role": "user", "content": [picture]}, {"role": "assistant", "content": "I saved it as gone.pdf."}]
+    record = write_results(tmp_path, *messages)
+    assert recognise_record(record) == "run"
+    assert [f.code for f in verify_run(record, said=True).findings] == ["claim-file-missing"]
+
+
 def test_only_the_last_result_for_a_file_is_held_against_it(tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(good("pdf"))
     record = write_results(tmp_path, result("a.pdf", b"draft"), result("a.pdf", good("pdf")))

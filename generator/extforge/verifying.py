@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from extforge_verifiers.artifact import Limits
+from extforge_verifiers.artifact import Artifact, ArtifactUnreadable, Limits
 from extforge_verifiers.checking import Requirement, parse_requirement
 from extforge_verifiers.errors import DocumentError
 from extforge_verifiers.findings import Finding, Report, Severity
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from extforge_verifiers.runs import Contract
 
 __all__ = ["Options", "Outcome", "verify_paths"]
+
+_LARGEST_RESULT = 64 << 20  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,15 +276,19 @@ def _verify_result(path: str, options: Options) -> Report:
     from extforge_verifiers.results import verify_result  # noqa: PLC0415
 
     try:
-        with open(path, encoding="utf-8") as stream:
-            text = stream.read(8 << 20)
-    except (OSError, UnicodeDecodeError) as exc:
+        with Artifact(path) as artifact:  # not open(): a pipe might never answer
+            data = artifact.head(_LARGEST_RESULT)
+        text = data.decode(json.detect_encoding(data))
+    except (ArtifactUnreadable, OSError, UnicodeDecodeError) as exc:
         words = f"cannot be read: {exc}"
         finding = Finding("artifact-missing", words, failure_id="artifact_not_created")
         return Report(path, "result", checked=("exists",), findings=(finding,))
     root = options.root or os.path.dirname(os.path.abspath(path))
+    value: Any = text
+    with contextlib.suppress(ValueError, RecursionError):
+        value = json.loads(text)
     return verify_result(
-        text,
+        value,
         root=root,
         requirements=options.requirements,
         keys=options.keys,
