@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
+import tempfile
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from extforge_verifiers.artifact import Artifact, ArtifactUnreadable, Limits
 from extforge_verifiers.checking import Requirement, parse_requirement
 from extforge_verifiers.errors import DocumentError
-from extforge_verifiers.findings import Finding, Report, Severity
+from extforge_verifiers.findings import Finding, Report, Severity, Verdict
 from extforge_verifiers.formats import FORMATS, find_format, foreign_formats, format_for
 from extforge_verifiers.subjects import KINDS, Subject, Walk, find_subjects
 from extforge_verifiers.verify import verify_artifact
@@ -305,29 +307,41 @@ def _verify_in_host(outcome: Outcome, trees: list[str], options: Options) -> Non
 
     if not trees:
         raise ValueError("--host runs extension trees, and there is none under these paths")
+    scratch = tempfile.mkdtemp(prefix="extforge-host-")
+    kept = False
     try:
-        run = verify_in_host(trees, python=options.python, timeout=options.timeout or 300.0)
+        run = verify_in_host(trees, python=options.python, timeout=options.timeout or 300.0, scratch=scratch)
+        kept = any(report.verdict is Verdict.FAIL for report in run.reports)
     except HostFailed as exc:
+        kept = True
+        words = f"{exc} (what it left behind is in {scratch})"
         outcome.reports = [
-            replace(report, skipped={**report.skipped, "host": str(exc)}, open_question=str(exc))
+            replace(report, skipped={**report.skipped, "host": words}, open_question=words)
             if report.path in trees
             else report
             for report in outcome.reports
         ]
         return
+    finally:
+        if not kept:
+            shutil.rmtree(scratch, ignore_errors=True)
     by_path = {report.path: report for report in run.reports}
     outcome.reports = [
-        _merge(report, by_path[report.path]) if report.kind == "extension" and report.path in by_path else report
+        _merge(report, by_path[report.path], scratch)
+        if report.kind == "extension" and report.path in by_path
+        else report
         for report in outcome.reports
     ]
 
 
-def _merge(static: Report, host: Report) -> Report:
+def _merge(static: Report, host: Report, scratch: str) -> Report:
+    """Return both reports as one; a failing one says where the files of the run are, its evidence."""
+    evidence = {"host_files": scratch} if host.verdict is Verdict.FAIL else {}
     return replace(
         static,
         checked=(*static.checked, *host.checked),
         skipped={**static.skipped, **host.skipped},
-        facts={**static.facts, **host.facts},
+        facts={**static.facts, **host.facts, **evidence},
         findings=(*static.findings, *host.findings),
         open_question=static.open_question or host.open_question,
     )

@@ -64,7 +64,7 @@ _OTHER = re.compile(
     re.IGNORECASE,
 )
 _SOURCE = re.compile(
-    r"(\b(from|using|based on|reading|read|given|of|in the input|input|source|see|section|link(s|ed|ing)? to|refer(s|ring)? to|"
+    r"(\b((from|using|based on|of|for) ((the|your|a|an|its) )?\w+ (in|at)|for|from|using|based on|reading|read|given|of|in the input|input|source|see|section|link(s|ed|ing)? to|refer(s|ring)? to|"
     r"references?|points? to|pointing to|according to|per|(described|shown|specified|defined|listed|explained) (in|at|by)|"
     r"instead of|rather than|replac(es|ing)|over|like|than|next to|beside|alongside|about|via|with)|"
     r"根据|基于|从|读取|使用)\W*((the|file|files|your|data|input|existing|old|original)\s+)*$",
