@@ -296,6 +296,7 @@ def _verify_result(path: str, options: Options) -> Report:
         keys=options.keys,
         schema=options.schema,
         label=path,
+        limits=Limits(seconds=options.timeout) if options.timeout else None,
         deep=options.deep,
     )
 
