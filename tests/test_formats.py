@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -147,6 +148,30 @@ def test_a_requirement_that_is_none_is_refused(text: str) -> None:
 def test_required_keys_are_looked_up_in_json(tmp_path: Path, key: str, missing: bool) -> None:
     report = verify_artifact(write(tmp_path, "json", good("json")), keys=[key])
     assert [f.code for f in report.findings] == (["json-key-missing"] if missing else [])
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "words"),
+    [
+        pytest.param(b'{"a": 1}\n{"a": 2}\n', "json-syntax", "name it .jsonl", id="JSON Lines"),
+        pytest.param('{"a": 1}'.encode("utf-16"), "json-not-utf8", "it is UTF-16 text", id="UTF-16"),
+        pytest.param('{"a": 1}'.encode("utf-32"), "json-not-utf8", "it is UTF-32 text", id="UTF-32"),
+        pytest.param('{"a": "ü"}'.encode("latin-1"), "json-not-utf8", "byte 0xfc at offset 7", id="Latin-1"),
+    ],
+)
+def test_what_is_nearly_json_is_named(tmp_path: Path, data: bytes, code: str, words: str) -> None:
+    (finding,) = verify_artifact(write(tmp_path, "json", data)).findings
+    assert finding.code == code
+    assert words in finding.message
+
+
+def test_a_repeated_name_among_many_costs_no_more_than_reading(tmp_path: Path) -> None:
+    names = ", ".join(f'"{number}": 1' for number in (*range(100_000), 7))
+    path = write(tmp_path, "json", f"{{{names}}}".encode())
+    started = time.monotonic()
+    report = verify_artifact(path)
+    assert time.monotonic() - started < 5  # a count per name took minutes
+    assert [f.message for f in report.findings] == ["the name '7' stands twice in one object"]
 
 
 def test_names_that_differ_in_capitals_are_two_in_an_archive_and_one_in_a_document(tmp_path: Path) -> None:

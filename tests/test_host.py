@@ -349,11 +349,25 @@ def test_the_host_is_not_taken_at_a_word_of_a_list(message: str, failure: str) -
 
 def test_verify_host_from_the_command_line(tmp_path: Path) -> None:
     write_tree(tmp_path)
-    done = run_cli("verify", str(tmp_path), "--host", "--json")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    done = run_cli("verify", str(tmp_path), "--host", "--json", TMPDIR=str(scratch))
     assert done.returncode == 0, done.stderr
+    assert list(scratch.glob("extforge-host-*")) == []
     report = json.loads(done.stdout)
     assert report["reports"][0]["facts"]["openjiuwen"]
     assert "together" in report["reports"][0]["checked"]
+
+
+def test_the_files_of_a_run_that_failed_are_kept(tmp_path: Path) -> None:
+    write_tree(tmp_path, acceptance_text=ACCEPTANCE.replace("tool_name: write_note", "tool_name: no_such_tool"))
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    done = run_cli("verify", str(tmp_path), "--host", "--json", TMPDIR=str(scratch))
+    assert done.returncode == 1, done.stderr
+    (report,) = json.loads(done.stdout)["reports"]
+    assert report["verdict"] == "fail"
+    assert [report["facts"]["host_files"]] == [str(path) for path in scratch.glob("extforge-host-*")]
 
 
 def test_the_demo_runs_through_the_host(tmp_path: Path) -> None:
@@ -368,8 +382,9 @@ def test_a_python_without_openjiuwen_is_exit_3(tmp_path: Path) -> None:
     bare = tmp_path / "bare-python"
     bare.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
     bare.chmod(0o755)
-    done = run_cli("verify", str(tmp_path), "--host", "--python", str(bare))
+    done = run_cli("verify", str(tmp_path), "--host", "--python", str(bare), TMPDIR=str(tmp_path))
     assert done.returncode == 3
+    assert list(tmp_path.glob("extforge-host-*")) == []
     assert "pip install" in done.stderr
 
 

@@ -116,7 +116,7 @@ def test_an_interrupt_leaves_a_valid_partial_report(tmp_path: Path) -> None:
             break
     data = json.loads(out)
     jsonschema.validate(data, report_schema(), cls=jsonschema.Draft202012Validator)
-    assert data["partial"] is True
+    assert (data["partial"], data["verdict"]) == (True, "undetermined")
     assert len(data["reports"]) < 60
     assert all(report["verdict"] == "pass" for report in data["reports"])
 
@@ -193,15 +193,39 @@ def test_a_large_json_text_is_judged_by_the_stream(tmp_path: Path) -> None:
         large_json(stream)
     report = verify_artifact(path)
     assert (report.facts["type"], report.facts["records"], report.checked) == ("array", 600_001, ("deep:check_json",))
-    body = path.read_bytes().removesuffix(b"{}]")
-    for end, code in {
-        b"{}": "json-truncated",
-        b"NaN]": "json-syntax",
-        b'"\xff"]': "json-syntax",
-        b"]]": "json-syntax",
-    }.items():
+    body = b"[" + (b'"' + b"x" * 9996 + b'",\n') * 3500
+    for end, code, column in (
+        (b"{}", "json-truncated", None),
+        (b"NaN]", "json-constant", 1),
+        (b'"\xff"]', "json-not-utf8", None),
+        (b"]]", "json-syntax", 1),
+        (b'"\xc3\xbc" "x"]', "json-syntax", 7),
+        (b"{}]\n[1]", "json-syntax", None),
+    ):
         path.write_bytes(body + end)
-        assert [f.code for f in verify_artifact(path).findings] == [code], end
+        (finding,) = verify_artifact(path).findings
+        assert (finding.code, "b'" in finding.message) == (code, False), finding
+        if column is not None:
+            assert (finding.where.line, finding.where.column) == (3501, column), finding
+
+
+@pytest.mark.parametrize(
+    ("head", "tail", "code"),
+    [
+        pytest.param(b'```json\n["', b'"]\n```', "json-fenced", id="a fence"),
+        pytest.param(b"<html><body>", b"</body></html>", "artifact-placeholder", id="HTML"),
+        pytest.param(b"\xff\xfe", b"", "json-not-utf8", id="UTF-16"),
+        pytest.param(b'\xef\xbb\xbf["', b'"]', "json-bom", id="a byte order mark"),
+        pytest.param(b'["' + "ü".encode("latin-1"), b'"]', "json-not-utf8", id="Latin-1"),
+        pytest.param(b"[" * 5000 + b'"', b'"' + b"]" * 5000, "json-deep", id="deep"),
+        pytest.param(b'["",null', b',""]', "json-hollow", id="hollow"),
+    ],
+)
+def test_a_large_json_text_is_named_as_a_small_one_is(tmp_path: Path, head: bytes, tail: bytes, code: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(head + (b" " if code == "json-hollow" else b"x") * (33 << 20) + tail)
+    findings = verify_artifact(path).findings
+    assert [f.code for f in findings] == [code]
 
 
 def test_a_file_over_its_time_fails_with_the_limit_named(tmp_path: Path) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ import pytest
 from damage import good
 from hypothesis import given
 from hypothesis import strategies as st
+from support import run_cli
 
 from extforge_verifiers import Verdict, verify_result
 from extforge_verifiers.results import read_result
@@ -101,6 +105,97 @@ def test_missing_fields_are_named(deck: dict[str, Any], tmp_path: Path) -> None:
 
 def test_an_honest_failure_passes(tmp_path: Path) -> None:
     assert verify_result({"success": False, "error": "no space left"}, root=str(tmp_path)).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize("key", ["output_file", "saved_path", "file", "filename", "file_name"])
+def test_the_common_names_of_a_path_are_read(tmp_path: Path, key: str) -> None:
+    missing = {"success": True, "data": {key: "nope.json", "exists": True}, "error": None}
+    assert codes(missing, tmp_path) == ["result-file-missing"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"files": ["nope.json"]},
+        {"filename": "perhaps only read.csv"},
+        {"data": [{"path": "nope.json"}], "error": None},
+        {"data": "Saved to nope.json", "error": None},
+        {},
+    ],
+)
+def test_a_result_that_names_no_file_is_undetermined(tmp_path: Path, more: dict[str, Any]) -> None:
+    report = verify_result({"success": True, **more}, root=str(tmp_path))
+    assert (report.verdict, report.findings) == (Verdict.UNDETERMINED, ())
+    assert "which file" in report.open_question
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"format": "pptxx"}, "'pptxx' is not known"),
+        ({"frames": 99}, "frames=99, and nothing here counts that"),
+    ],
+)
+def test_what_nothing_can_prove_is_undetermined(
+    deck: dict[str, Any], tmp_path: Path, change: dict[str, Any], words: str
+) -> None:
+    report = verify_result({**deck, **change}, root=str(tmp_path))
+    assert (report.verdict, report.findings) == (Verdict.UNDETERMINED, ())
+    assert words in report.open_question
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"format": "application/json"}, ["result-suffix"]),
+        ({"format": "application/vnd.openxmlformats-officedocument.presentationml.presentation"}, []),
+        ({"format": "PPTX"}, []),
+        ({"slides": "99"}, ["result-field-type"]),
+        ({"slides": ["One", "Two"]}, []),
+        ({"error": "disk full"}, ["result-error-contradicts"]),
+        ({"error": "None"}, []),
+    ],
+)
+def test_formats_counts_and_errors_are_held_against_the_file(
+    deck: dict[str, Any], tmp_path: Path, change: dict[str, Any], expected: list[str]
+) -> None:
+    assert [code for code in codes({**deck, **change}, tmp_path) if code != "artifact-placeholder"] == expected
+
+
+def test_a_sound_file_of_another_format_is_named_once(tmp_path: Path) -> None:
+    (tmp_path / "data.json").write_text('{"a": 1}')
+    claim = {"success": True, "path": "data.json", "format": "pptx", "exists": True}
+    assert codes(claim, tmp_path) == ["result-suffix"]
+
+
+def test_a_long_path_is_shown_in_part(tmp_path: Path) -> None:
+    (finding,) = verify_result({"success": True, "path": "a/" * 2500 + "b.json"}, root=str(tmp_path)).findings
+    assert len(finding.message + str(finding.where)) < 600
+
+
+@pytest.mark.parametrize("start", ["", "\ufeff"])
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_the_command_line_reads_a_result_with_its_tool_and_with_a_byte_order_mark(
+    tmp_path: Path, start: str, wrapped: bool
+) -> None:
+    (tmp_path / "note.json").write_text('{"a": 1}')
+    true = {"success": True, "path": "note.json", "format": "json", "exists": True, "size_bytes": 8}
+    value = {"tool": "t", "result": true} if wrapped else true
+    (tmp_path / "result.json").write_text(start + json.dumps(value), encoding="utf-8")
+    done = run_cli("verify", str(tmp_path / "result.json"), "--json")
+    (report,) = json.loads(done.stdout)["reports"]
+    assert (done.returncode, report["kind"], report["facts"]["claimed"]) == (0, "result", "note.json")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("kind", ["run", "result"])
+def test_a_pipe_is_not_waited_for(tmp_path: Path, kind: str) -> None:
+    os.mkfifo(tmp_path / "f.json")
+    command = [sys.executable, "-m", "extforge", "verify", str(tmp_path / "f.json"), "--as", kind]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "not a regular file" in done.stdout
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("value", ["done!", None, 3, [], {}, {"a": 1}, "[1, 2]", "{'a': __import__('os')}"])

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,21 @@ def test_results_are_read_alone_and_with_their_tool(tmp_path: Path, name: str, w
     ]
 
 
+@pytest.mark.parametrize("first", [{"event": "start"}, {"level": "info", "success": 0.5}])
+def test_a_record_may_begin_with_something_else(tmp_path: Path, first: dict[str, Any]) -> None:
+    record = write_results(tmp_path, first, result("gone.pdf", b""))
+    assert recognise_record(record) == "run"
+    assert [f.code for f in verify_run(record).findings] == ["result-file-missing"]
+
+
+def test_a_chat_that_begins_with_a_large_picture_is_recognised(tmp_path: Path) -> None:
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * (5 << 20)}}
+    messages = [{"role": "user", "content": [picture]}, {"role": "assistant", "content": "I saved it as gone.pdf."}]
+    record = write_results(tmp_path, *messages)
+    assert recognise_record(record) == "run"
+    assert [f.code for f in verify_run(record, said=True).findings] == ["claim-file-missing"]
+
+
 def test_only_the_last_result_for_a_file_is_held_against_it(tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(good("pdf"))
     record = write_results(tmp_path, result("a.pdf", b"draft"), result("a.pdf", good("pdf")))
@@ -332,10 +348,78 @@ def test_transcripts_come_in_many_shapes(tmp_path: Path, shape: str, content: st
         ("The config.json is fine.", []),
         ("Saved. See also example.com/page for more.", []),
         ("Done.", []),
+        ("I generated a.pdf from the template in b.docx and c.csv.", ["a.pdf"]),
+        ("I saved a.pdf with the charts for b.xlsx.", ["a.pdf"]),
+        ("I created a summary of a.pdf in b.md.", ["b.md"]),
+        ("I wrote report.md based on https://example.org/data.csv", ["report.md"]),
+        ("I wrote report.md as described at www.example.org/spec.pdf", ["report.md"]),
+        ("I converted notes.docx and saved report.md.", ["report.md"]),
+        ("I wrote report.md, summarising input.pdf and data.csv.", ["report.md"]),
+        ("I saved report.md, replacing old.md.", ["report.md"]),
+        ("I renamed old.md to report.md and saved it.", ["report.md"]),
+        ("I saved report.md with a link to [the docs](docs/index.html).", ["report.md"]),
+        ("I created a script that writes out.csv when run.", []),
+        ("Run make.py to create out.csv yourself.", []),
+        ("I wrote report.md (see section 2.md)", ["report.md"]),
+        ("I wrote report.md (see section 2.md).", ["report.md"]),
+        ("I created nope.pdf but could not add the charts.", ["nope.pdf"]),
+        ("Created nope.pdf (it will open in any reader).", ["nope.pdf"]),
+        ("I created report.md and nope.pdf, so you can share them.", ["report.md", "nope.pdf"]),
+        ("Your deck is ready: nope.pptx", ["nope.pptx"]),
+        ("I created a.pdf, b.png, and c.txt.", ["a.pdf", "b.png", "c.txt"]),
+        ("I created report.md and could not create nope.pdf.", ["report.md"]),
+        ("a.md and b.md could not be created.", []),
+        ("report.md and nope.pdf were created.", ["report.md", "nope.pdf"]),
+        ("I could not create a.pdf, b.pdf or c.pdf.", []),
+        ("Using data.csv, I created report.md.", ["report.md"]),
+        ("If you need charts, I saved them in charts.png.", ["charts.png"]),
+        ("If you run it, report.md is created.", []),
+        (
+            "I created these files:\n- a.pdf: the report\n- b.png (a chart)\n\nNext steps:\n- run make.py to create out.csv",
+            ["a.pdf", "b.png"],
+        ),
+        ("I created summary.docx from data.xlsx and more.csv.", ["summary.docx"]),
+        ("I created report.md without touching data.csv.", ["report.md"]),
+        ("You can find it at out/nope.pdf.", ["out/nope.pdf"]),
+        ("report.md — created\nnope.pdf — saved", ["report.md", "nope.pdf"]),
+        ("I've saved `a b.docx` to disk as well as c.docx; data.csv was not changed.", ["a b.docx", "c.docx"]),
+        ("I wrote report.md to summarise input.pdf.", ["report.md"]),
+        ("I wrote report.md containing input.pdf notes", ["report.md"]),
+        ("I converted notes.docx to report.pdf.", ["report.pdf"]),
+        ("我已根据 data.csv 生成 report.md，但未能生成 nope.pdf。", ["report.md"]),
+        ("✅ **out/report.pptx** has been saved", ["out/report.pptx"]),
+        ("I haven’t created x.pdf yet.", []),
+        ("The report was saved to https://x.org/y/report.md and [here](https://e.org/a.pdf).", []),
+        ("I saved report.md. It describes data.csv.", ["report.md"]),
+        ("Done! I've created a 5-slide deck for you, as requested, in nope.pptx.", ["nope.pptx"]),
+        ("I created the deck, which is saved as deck.pptx.", ["deck.pptx"]),
+        ("The following files were created:\n1. a.md\n2. b.md", ["a.md", "b.md"]),
+        ("I've put together the deck and saved it as deck.pptx.", ["deck.pptx"]),
+        ("Here is what I did: I read data.csv, computed totals, and wrote report.md.", ["report.md"]),
+        ("已保存到report.pptx", ["report.pptx"]),
+        ("| File | Status |\n| a.pdf | created |", ["a.pdf"]),
     ],
 )
 def test_only_what_a_text_says_it_wrote_is_a_claim(text: str, paths: list[str]) -> None:
     assert claimed_in(text) == paths
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "saved " + "a.b-" * 50_000,
+        "saved " + "\n" * 190_000 + "-",
+        "a.md and " * 20_000 + "were saved",
+        "I renamed " + "a.md to " * 25_000,
+        "http:" * 40_000,
+        '"' * 200_000,
+    ],
+    ids=["one word", "lines", "a list", "renamed", "addresses", "quotes"],
+)
+def test_a_long_answer_takes_no_long_time(text: str) -> None:
+    started = time.monotonic()
+    claimed_in(text)
+    assert time.monotonic() - started < 5
 
 
 def test_a_name_alone_is_looked_for_below_the_root(tmp_path: Path) -> None:

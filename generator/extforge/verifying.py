@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import shutil
+import tempfile
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from extforge_verifiers.artifact import Limits
+from extforge_verifiers.artifact import Artifact, ArtifactUnreadable, Limits
 from extforge_verifiers.checking import Requirement, parse_requirement
 from extforge_verifiers.errors import DocumentError
-from extforge_verifiers.findings import Finding, Report, Severity
+from extforge_verifiers.findings import Finding, Report, Severity, Verdict
 from extforge_verifiers.formats import FORMATS, find_format, foreign_formats, format_for
 from extforge_verifiers.subjects import KINDS, Subject, Walk, find_subjects
 from extforge_verifiers.verify import verify_artifact
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from extforge_verifiers.runs import Contract
 
 __all__ = ["Options", "Outcome", "verify_paths"]
+
+_LARGEST_RESULT = 64 << 20  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,20 +278,25 @@ def _verify_result(path: str, options: Options) -> Report:
     from extforge_verifiers.results import verify_result  # noqa: PLC0415
 
     try:
-        with open(path, encoding="utf-8") as stream:
-            text = stream.read(8 << 20)
-    except (OSError, UnicodeDecodeError) as exc:
+        with Artifact(path) as artifact:  # not open(): a pipe might never answer
+            data = artifact.head(_LARGEST_RESULT)
+        text = data.decode(json.detect_encoding(data))
+    except (ArtifactUnreadable, OSError, UnicodeDecodeError) as exc:
         words = f"cannot be read: {exc}"
         finding = Finding("artifact-missing", words, failure_id="artifact_not_created")
         return Report(path, "result", checked=("exists",), findings=(finding,))
     root = options.root or os.path.dirname(os.path.abspath(path))
+    value: Any = text
+    with contextlib.suppress(ValueError, RecursionError):
+        value = json.loads(text)
     return verify_result(
-        text,
+        value,
         root=root,
         requirements=options.requirements,
         keys=options.keys,
         schema=options.schema,
         label=path,
+        limits=Limits(seconds=options.timeout) if options.timeout else None,
         deep=options.deep,
     )
 
@@ -298,29 +308,41 @@ def _verify_in_host(outcome: Outcome, trees: list[str], options: Options) -> Non
 
     if not trees:
         raise ValueError("--host runs extension trees, and there is none under these paths")
+    scratch = tempfile.mkdtemp(prefix="extforge-host-")
+    kept = False
     try:
-        run = verify_in_host(trees, python=options.python, timeout=options.timeout or 300.0)
+        run = verify_in_host(trees, python=options.python, timeout=options.timeout or 300.0, scratch=scratch)
+        kept = any(report.verdict is Verdict.FAIL for report in run.reports)
     except HostFailed as exc:
+        kept = True
+        words = f"{exc} (what it left behind is in {scratch})"
         outcome.reports = [
-            replace(report, skipped={**report.skipped, "host": str(exc)}, open_question=str(exc))
+            replace(report, skipped={**report.skipped, "host": words}, open_question=words)
             if report.path in trees
             else report
             for report in outcome.reports
         ]
         return
+    finally:
+        if not kept:
+            shutil.rmtree(scratch, ignore_errors=True)
     by_path = {report.path: report for report in run.reports}
     outcome.reports = [
-        _merge(report, by_path[report.path]) if report.kind == "extension" and report.path in by_path else report
+        _merge(report, by_path[report.path], scratch)
+        if report.kind == "extension" and report.path in by_path
+        else report
         for report in outcome.reports
     ]
 
 
-def _merge(static: Report, host: Report) -> Report:
+def _merge(static: Report, host: Report, scratch: str) -> Report:
+    """Return both reports as one; a failing one says where the files of the run are, its evidence."""
+    evidence = {"host_files": scratch} if host.verdict is Verdict.FAIL else {}
     return replace(
         static,
         checked=(*static.checked, *host.checked),
         skipped={**static.skipped, **host.skipped},
-        facts={**static.facts, **host.facts},
+        facts={**static.facts, **host.facts, **evidence},
         findings=(*static.findings, *host.findings),
         open_question=static.open_question or host.open_question,
     )

@@ -15,6 +15,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from extforge_verifiers.artifact import Artifact, ArtifactUnreadable
 from extforge_verifiers.errors import VerifierError
 from extforge_verifiers.findings import Finding, Severity, Where
 
@@ -82,18 +83,29 @@ def recognise_record(path: str) -> str | None:
                 stream.seek(0)
                 head = stream.read(_LIMIT)
             else:
-                head = stream.read(_PEEK)
-                if not any(hint in head for hint in _HINTS):
-                    return None
-                lines = (line for line in head.splitlines() if line.strip())
-                head = next(lines, b"")
-        value = json.loads(head)
+                return "run" if any(map(_classify_line, _lines(stream))) else None
+        form = _classify(value := json.loads(head))
     except (OSError, ValueError, RecursionError):
         return None
-    form = _classify(value)
     if form == "results" and isinstance(value, dict) and suffix == ".json":
         return "result"
     return "run" if form else None
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield the first lines with a word of a record in them: a log may begin with something else."""
+    left = _LIMIT
+    while left > 0 and (line := stream.readline(left)):
+        left -= len(line)
+        if any(hint in line for hint in _HINTS):
+            yield line
+
+
+def _classify_line(line: bytes) -> str | None:
+    try:
+        return _classify(json.loads(line))
+    except (ValueError, RecursionError):
+        return None
 
 
 def _has_hint(stream: BinaryIO) -> bool:
@@ -144,7 +156,9 @@ def read_record(path: str) -> Record:
 def _entries(path: str) -> Iterator[tuple[Any, Where]]:
     """Yield the values of a JSON or JSON Lines file; a Finding in place of one that cannot be read."""
     try:
-        with open(path, "rb") as stream:
+        with Artifact(path) as artifact:  # not open(): a pipe might never answer
+            stream = artifact.stream
+            stream.seek(0)
             if path.lower().endswith(".json"):
                 data = stream.read(_LIMIT + 1)
                 if len(data) > _LIMIT:
@@ -163,8 +177,8 @@ def _entries(path: str) -> Iterator[tuple[Any, Where]]:
                     words = f"this line is not JSON: {exc}"
                     found = Finding("record-unreadable", words, Severity.WARNING, where)
                     yield found, where
-    except OSError as exc:
-        raise RecordUnreadable(f"{path}: cannot be read: {exc.strerror}") from exc
+    except (ArtifactUnreadable, OSError) as exc:
+        raise RecordUnreadable(f"{path}: cannot be read: {exc}") from exc
     except (ValueError, RecursionError) as exc:
         raise RecordUnreadable(f"{path}: not JSON: {exc}") from exc
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import ast
 import json
+import mimetypes
 import os
 import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from extforge_verifiers.findings import Finding, Report, Where
-from extforge_verifiers.formats import find_format
+from extforge_verifiers.formats import FORMATS, find_format, format_for
 from extforge_verifiers.hostnames import FAILURES
 from extforge_verifiers.paths import lies_in
 from extforge_verifiers.verify import verify_artifact
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from extforge_verifiers.artifact import Limits
     from extforge_verifiers.checking import Requirement
 
-__all__ = ["claimed_path", "read_result", "verify_result"]
+__all__ = ["claimed_path", "read_result", "shortened", "verify_result"]
 
 _CLOCK_SLACK = 2.0  # seconds: FAT and ZIP keep times in steps of two
 _MOST_ENDS = 20  # places tried as the end of `data`
@@ -39,6 +40,13 @@ _FIELDS: dict[str, tuple[type, ...]] = {
     "exists": (bool,),
     "size_bytes": (int,),
 }
+PATH_KEYS = (
+    "absolute_path", "path", "output_path", "file_path", "output_file", "saved_path"
+)  # fmt: skip
+_UNSURE_KEYS = ("filename", "file_name", "file")  # also what was read, if alone
+_COUNTS = frozenset(count for row in FORMATS.values() for count in row.counts)
+_NO_ERRORS = frozenset(("", "none", "null", "no error", "[]", "{}", "false", "0"))
+_SHOWN = 200  # characters of a claimed path
 _OUTPUT_KEYS = frozenset(("success", "data", "error"))
 
 
@@ -48,6 +56,8 @@ def read_result(value: Any) -> dict[str, Any] | None:
         value = _parse_text(value)
     if not isinstance(value, dict):
         return None
+    if "success" not in value and isinstance(value.get("result"), dict):
+        value = value["result"]  # with the tool that returned it
     if set(value) >= _OUTPUT_KEYS and isinstance(
         value["data"], (dict, str, type(None))
     ):
@@ -108,7 +118,8 @@ def _parse_output(text: str) -> dict[str, Any] | None:
 
 def claimed_path(result: dict[str, Any]) -> str | None:
     """Return the path of the file that a result claims, or None when it claims none."""
-    for key in ("absolute_path", "path", "output_path", "file_path"):
+    sure = result.keys() & {"exists", "size_bytes", "format"}
+    for key in (*PATH_KEYS, *(_UNSURE_KEYS if sure else ())):
         if isinstance(result.get(key), str) and result[key]:
             return str(result[key])
     return None
@@ -150,20 +161,29 @@ def verify_result(  # noqa: PLR0913 -- independent options, all by keyword
         words = f"not a result in a known shape: {value!r:.80}"
         finding = _wrong("result-shape", words)
         return Report(label, "result", checked=("shape",), findings=(finding,))
+    fields = tuple(fields)
     findings = list(_check_fields(result, fields, format))
     success = result.get("success")
     path = _moved_path(result, root) if moved else claimed_path(result)
     facts: dict[str, Any] = {"success": success}
     checked = ["shape", "fields"]
     report: Report | None = None
+    questions: list[str] = []
+    error = str(result.get("error") or "").strip()
+    if success is True and error.lower() not in _NO_ERRORS:
+        words = f"success is true, but an error is there: {error:.80}"
+        wrong = _wrong("result-error-contradicts", words, None, "tool_result_failed")
+        findings.append(wrong)
     if success is False:
-        if not str(result.get("error") or "").strip():
+        if not error:
             words = "success is false, and no error says why"
             findings.append(_wrong("result-error-missing", words))
     elif path is None:
         if format is not None:
             words = f"success is true, but no path says where the {format} file is"
             findings.append(_wrong("result-path-missing", words))
+        elif not fields:
+            questions.append("no field of it says which file was made")
     else:
         checked.append("file")
         facts["claimed"] = path
@@ -183,8 +203,9 @@ def verify_result(  # noqa: PLR0913 -- independent options, all by keyword
             if since is not None:
                 findings += _check_age(report.path, path, since)
             findings += [finding.at(path=path) for finding in report.findings]
-    question = report.open_question if report is not None else ""
+            questions += [report.open_question, *_unproven(result, report)]
     skipped = report.skipped if report is not None else {}
+    question = "; ".join(filter(None, questions))
     return Report(
         label, "result", tuple(checked), skipped, facts, tuple(findings), question
     )
@@ -194,7 +215,8 @@ def _wrong(
     code: str, words: str, path: str | None = None, failure_id: str | None = None
 ) -> Finding:
     failure_id = failure_id or FAILURES.get(code)
-    return Finding(code, words, where=Where(path), failure_id=failure_id)
+    place = Where(shortened(path) if path is not None else None)
+    return Finding(code, words, where=place, failure_id=failure_id)
 
 
 def _moved_path(result: dict[str, Any], root: str) -> str | None:
@@ -256,27 +278,58 @@ def _check_file(
         words = f"the claimed path cannot exist: {exc}"
         return None, [_wrong("result-path-invalid", words, path)]
     if not lies_in(real, root):
-        words = f"the claimed file lies outside {root}: {path}"
+        words = f"the claimed file lies outside {root}: {shortened(path)}"
         return None, [_wrong("result-path-outside", words, path)]
     if not os.path.isfile(real):
-        words = f"success is true, but there is no file {path!r}"
+        words = f"success is true, but there is no file {shortened(path)!r}"
         return None, [_wrong("result-file-missing", words, path)]
     findings: list[Finding] = []
     said = result["format"] if isinstance(result.get("format"), str) else None
+    said = _format_named(said, path) if said else None
     named = form or said
-    named = named.lower().lstrip(".") if named else None
     row = find_format(named) if named is not None else None
     if row is not None and os.path.splitext(path)[1].lower() not in row.suffixes:
-        words = (
-            f"the format is {named}, but the file is named {os.path.basename(path)!r}"
-        )
+        words = f"the format is {named}, but the file is named {shortened(os.path.basename(path))!r}"
         findings.append(_wrong("result-suffix", words, path))
-    if form is not None and said is not None and said.lower().lstrip(".") != form:
+        row = format_for(path) or row  # said once: it may be a sound file of its own
+    if form is not None and said is not None and said != form:
         words = f"a {form} file was asked for, but the result says format {said!r}"
         findings.append(_wrong("result-format", words, path))
     report = verify(real, row.name if row is not None else None)
     findings += _compare(result, report, path)
     return report, findings
+
+
+def _format_named(said: str, path: str) -> str:
+    """Return a format's name for what a result calls it: `.PPTX`, a suffix, a media type."""
+    name = said.strip().lower().lstrip(".")
+    if "/" in name:
+        suffixes = mimetypes.guess_all_extensions(name.partition(";")[0].strip())
+        fitting = os.path.splitext(path)[1].lower()
+        name = fitting if fitting in suffixes else next(iter(suffixes), name)
+        name = name.lstrip(".")
+    if find_format(name) is None and (row := format_for(f"x.{name}")) is not None:
+        return row.name
+    return name
+
+
+def _unproven(result: dict[str, Any], report: Report) -> Iterator[str]:
+    """Yield what the result says of its file and nothing here can hold against it."""
+    said = result.get("format")
+    if isinstance(said, str) and find_format(_format_named(said, report.path)) is None:
+        yield f"the format {said[:_SHOWN]!r} is not known"
+    for name in sorted(_COUNTS & result.keys() - report.facts.keys()):
+        if _is_number(result[name]):
+            yield f"the result says {name}={result[name]}, and nothing here counts that"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def shortened(text: str) -> str:
+    """Return a claimed path as a message shows it."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def _compare(result: dict[str, Any], report: Report, path: str) -> Iterator[Finding]:
@@ -286,11 +339,11 @@ def _compare(result: dict[str, Any], report: Report, path: str) -> Iterator[Find
         yield _wrong("result-count", words, path, "artifact_not_created")
     for name, fact in report.facts.items():
         claimed = result.get(name)
-        if (
-            not isinstance(claimed, (int, float))
-            or isinstance(claimed, bool)
-            or isinstance(fact, (bool, str))
-        ):
+        text = claimed if isinstance(claimed, str) and name in _COUNTS else ""
+        if re.fullmatch(r"\s*[0-9]+\s*", text) is not None:
+            words = f"the field {name!r} must be a number, not text"
+            yield _wrong("result-field-type", words, path)
+        if not _is_number(claimed) or isinstance(fact, (bool, str)):
             continue
         if claimed != fact:
             code = "result-size" if name == "size_bytes" else "result-count"

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 from extforge_verifiers.claims import claimed_in
 from extforge_verifiers.findings import Finding, Report, Severity, Verdict, Where
 from extforge_verifiers.records import Claim, RecordUnreadable, read_record
-from extforge_verifiers.results import claimed_path, read_result, verify_result
+from extforge_verifiers.results import (
+    claimed_path,
+    read_result,
+    shortened,
+    verify_result,
+)
 from extforge_verifiers.subjects import find_subjects
 from extforge_verifiers.verify import verify_artifact
 
@@ -22,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Contract", "verify_run"]
 
 _ARTIFACT_KEYS = frozenset(
-    ("absolute_path", "output_path", "format", "exists", "size_bytes")
+    "absolute_path output_path output_file saved_path format exists size_bytes".split()
 )
 _MOST_UNCLAIMED = 200
 
@@ -118,7 +123,7 @@ def verify_run(
     }
     open_questions = [p.message for p in problems]
     open_questions += [
-        f"{item.path}: {item.report.open_question}"
+        f"{shortened(item.path)}: {item.report.open_question}"
         for item in judged
         if item.report.open_question
     ]
@@ -220,11 +225,11 @@ def _judge_answer(
             if found is not None:
                 report = verify_artifact(found, limits=limits, deep=deep)
             else:
-                words = f"the assistant says it wrote {path}, and there is no such file"
+                words = f"the assistant says it wrote {shortened(path)}, and there is no such file"
                 missing = Finding(
                     "claim-file-missing",
                     words,
-                    where=Where(path),
+                    where=Where(shortened(path)),
                     failure_id="artifact_not_created",
                 )
                 report = replace(report, findings=(missing,))
@@ -243,7 +248,8 @@ def _find(root: str, path: str) -> str | None:
 def _placed(finding: Finding, item: _Judged) -> Finding:
     """Return the finding with who claimed it and where; the file stays in the message."""
     place = item.claim.where
-    about = "" if item.path in finding.message or not item.path else f"{item.path}: "
+    path = shortened(item.path)
+    about = "" if path in finding.message or not path else f"{path}: "
     return replace(
         finding,
         message=f"{item.claim.by}: {about}{finding.message}",

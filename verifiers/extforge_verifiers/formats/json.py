@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from extforge_verifiers.disguises import recognise
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 
     from extforge_verifiers.artifact import Artifact
 
-__all__ = ["check_text", "load", "lookup"]
+__all__ = ["EXTRA", "check_text", "load", "lookup", "not_utf8"]
 
+EXTRA = "text after the end of the value (several values, one a line, are JSON Lines: name it .jsonl)"
 _BOM = b"\xef\xbb\xbf"
 _TOKEN = re.compile(
     r"[ \t\n\r]*(?:(?P<punctuation>[{}\[\],:])|(?P<string>\"(?:[^\"\\\x00-\x1f]|\\(?:[\"\\/bfnrt]|u[0-9a-fA-F]{4}))*\")"
@@ -59,8 +61,8 @@ def load(artifact: Artifact) -> tuple[Any, list[str]]:
     def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         value = dict(pairs)
         if len(value) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice.extend(sorted({name for name in names if names.count(name) > 1}))
+            counts = Counter(name for name, _ in pairs)
+            twice.extend(sorted(name for name, count in counts.items() if count > 1))
         return value
 
     text = artifact.head(artifact.size).removeprefix(_BOM).decode("utf-8")
@@ -78,8 +80,7 @@ def check_text(artifact: Artifact) -> Iterator[Finding]:
         yield from _check_deep(artifact)
         return
     except UnicodeDecodeError as exc:
-        message = f"not UTF-8: byte {exc.object[exc.start]:#04x} at offset {exc.start}"
-        yield invalid("json-not-utf8", message, offset=exc.start)
+        yield not_utf8(head, exc.object[exc.start], exc.start)
         return
     except json.JSONDecodeError as exc:
         yield _syntax(artifact, exc)
@@ -102,6 +103,21 @@ def check_text(artifact: Artifact) -> Iterator[Finding]:
         )
     if _is_hollow(value):
         yield warning("json-hollow", "holds nothing: every value is empty or null")
+
+
+def not_utf8(head: bytes, byte: int, offset: int) -> Finding:
+    """Return the finding for a byte that UTF-8 does not have there; UTF-16 and UTF-32 are named."""
+    name = "UTF-16" if head.startswith((b"\xff\xfe", b"\xfe\xff")) else ""
+    if head.startswith((b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")):
+        name = "UTF-32"
+    words = f"it is {name} text" if name else f"byte {byte:#04x} at offset {offset}"
+    return Finding(
+        "json-not-utf8",
+        f"not UTF-8: {words}",
+        where=Where(offset=offset),
+        fix="save it as UTF-8, without a byte order mark",
+        failure_id="artifact_format_invalid",
+    )
 
 
 def _syntax(artifact: Artifact, exc: json.JSONDecodeError) -> Finding:
@@ -127,6 +143,8 @@ def _syntax(artifact: Artifact, exc: json.JSONDecodeError) -> Finding:
         )
     if exc.pos >= len(exc.doc.rstrip()):
         code, words = "json-truncated", f"the text ends too early: {exc.msg}"
+    elif exc.msg == "Extra data":
+        code, words = "json-syntax", f"not JSON: {EXTRA}"
     else:
         code, words = "json-syntax", f"not JSON: {exc.msg}"
     return invalid(code, words, line=exc.lineno, column=exc.colno)

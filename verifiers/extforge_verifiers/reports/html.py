@@ -73,7 +73,7 @@ def render(
     """Return a page with a summary, a card per subject with its picture, and every finding with its evidence."""
     pictures = make_thumbnails(reports)
     cards = "\n".join(_card(r, pictures.get(r.path), describe) for r in reports)
-    verdict = overall(reports).value
+    verdict = overall(reports, partial=partial).value
     counts = summary(reports) or "nothing was verified"
     if partial:
         counts += f"; {PARTIAL}"

@@ -24,13 +24,13 @@ SCHEMA_VERSION = "extforge.report.v1"
 _PLACE = ("path", "json_path", "line", "column", "member", "offset")
 
 
-def overall(reports: Sequence[Report]) -> Verdict:
-    """Return the verdict over all: fail before undetermined before pass."""
+def overall(reports: Sequence[Report], *, partial: bool = False) -> Verdict:
+    """Return the verdict over all: fail before undetermined before pass; what is partial cannot pass."""
     verdicts = {report.verdict for report in reports}
     for verdict in (Verdict.FAIL, Verdict.UNDETERMINED):
         if verdict in verdicts:
             return verdict
-    return Verdict.PASS if verdicts else Verdict.UNDETERMINED
+    return Verdict.PASS if verdicts and not partial else Verdict.UNDETERMINED
 
 
 def finding_data(finding: Finding) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def render(reports: Sequence[Report], *, partial: bool = False, **_: Any) -> str
     """Return all reports as one JSON text."""
     data = {
         "schema_version": SCHEMA_VERSION,
-        "verdict": overall(reports).value,
+        "verdict": overall(reports, partial=partial).value,
         "reports": [report_data(report) for report in reports],
         **({"partial": True} if partial else {}),
     }
