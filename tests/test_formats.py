@@ -9,13 +9,14 @@ import time
 from pathlib import Path
 
 import pytest
-from damage import CASES, DEEP_CASES, Damage, good, pack, parts, utf8_damaged
+from damage import CASES, DEEP_CASES, Damage, good, pack, parts, replaced, utf8_damaged
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from extforge_verifiers import Verdict, verify_artifact
 from extforge_verifiers.checking import Requirement, parse_requirement
 from extforge_verifiers.formats import FORMATS, foreign_formats
+from extforge_verifiers.reports.text import finding_lines
 
 
 def write(tmp_path: Path, form: str, data: bytes) -> Path:
@@ -303,3 +304,21 @@ def test_no_bytes_make_a_check_crash(tmp_path: Path, form: str, data: st.DataObj
         body = original[:at] + bytes(min(50, len(original) - at)) + original[at + 50 :]
     report = verify_artifact(write(tmp_path, form, body))
     assert "check-crashed" not in {finding.code for finding in report.findings}, report.findings
+
+
+def test_a_file_that_is_what_its_name_says_is_told_what_was_promised(tmp_path: Path) -> None:
+    path = tmp_path / "deck.json"
+    path.write_text('{"a": 1}')
+    [finding] = verify_artifact(path, "pptx").findings
+    assert (finding.code, finding.message) == (
+        "artifact-placeholder",
+        "it is JSON text, and something else was promised",
+    )
+    assert finding.fix == "write real Office bytes, or name the file for what it is"
+
+
+def test_a_part_is_named_once(tmp_path: Path) -> None:
+    path = write(tmp_path, "pptx", replaced("ppt/slides/slide1.xml", "<a:t>One</a:t>", "")(good("pptx")))
+    [finding] = verify_artifact(path).findings
+    [line] = finding_lines(finding, str(path))
+    assert line.count("slide1.xml") == 1

@@ -187,16 +187,22 @@ def check_disguise(artifact: Artifact, expected: str) -> Iterator[Finding]:
             failure_id="artifact_format_invalid",
         )
     elif found is not None and found.format != expected:
+        words = f"named {named}, but it is {found.words}"
+        if (
+            artifact.suffix == f".{found.format}"
+        ):  # what was promised is not in the name
+            kind = "Office" if expected == "zip" else expected.upper()
+            words = f"it is {found.words}, and something else was promised"
         if found.is_text:
             yield Finding(
                 "artifact-placeholder",
-                f"named {named}, but it is {found.words}",
+                words,
                 fix=f"write real {kind} bytes, or name the file for what it is",
                 failure_id="artifact_placeholder_output",
             )
         else:
             yield Finding(
                 "artifact-other-format",
-                f"named {named}, but it is {found.words}",
+                words,
                 failure_id="artifact_format_invalid",
             )

@@ -103,7 +103,8 @@ def finding_lines(
     if subject and place.startswith(subject):
         place = place.removeprefix(subject).lstrip(":!/")
     severity = _paint(finding.severity.value, finding.severity, colour=colour)
-    head = f"{printable(place)}: " if place else ""
+    said = finding.message.startswith(f"{place} ")  # a part that the message names
+    head = f"{printable(place)}: " if place and not said else ""
     yield f"{severity} {head}{printable(finding.message)} [{finding.code}]"
     if finding.fix:
         yield f"      fix: {printable(finding.fix)}"
