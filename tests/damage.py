@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import re
 import struct
 import zipfile
@@ -255,14 +256,19 @@ def with_columns(data: bytes, find: str = "", by: str = "") -> bytes:
     return replaced("xl/tables/table1.xml", 'name="b"', by)(stream.getvalue())
 
 
-def flate_damaged(data: bytes) -> bytes:
-    """Store the streams with Flate alone, and change the checksum at the end of the first."""
+def flate(data: bytes) -> bytes:
+    """Store the streams of a PDF with Flate alone."""
     import pikepdf
 
     stream = io.BytesIO()
     with pikepdf.open(io.BytesIO(data)) as document:
         document.save(stream, stream_decode_level=pikepdf.StreamDecodeLevel.generalized)
-    body = stream.getvalue()
+    return stream.getvalue()
+
+
+def flate_damaged(data: bytes) -> bytes:
+    """Change the checksum at the end of the first compressed stream."""
+    body = flate(data)
     at = body.index(b"endstream") - 2
     return body[:at] + bytes([body[at] ^ 0xFF]) + body[at + 1 :]
 
@@ -273,6 +279,28 @@ def blank_page() -> bytes:
     stream = io.BytesIO()
     with pikepdf.new() as document:
         document.add_blank_page()
+        document.save(stream)
+    return stream.getvalue()
+
+
+def pdf_of(instructions: bytes) -> bytes:
+    """Return a PDF with one page that these instructions draw."""
+    import pikepdf
+
+    stream = io.BytesIO()
+    with pikepdf.new() as document:
+        document.add_blank_page().obj.Contents = document.make_stream(instructions)
+        document.save(stream)
+    return stream.getvalue()
+
+
+def content_of_no_stream(data: bytes) -> bytes:
+    """Let the content of the first page be a number."""
+    import pikepdf
+
+    stream = io.BytesIO()
+    with pikepdf.open(io.BytesIO(data)) as document:
+        document.pages[0].obj.Contents = 7
         document.save(stream)
     return stream.getvalue()
 
@@ -355,7 +383,16 @@ CASES += [
     ("xlsx", "an empty sheet", emptied("xl/worksheets/sheet2.xml"), {"xlsx-sheet-blank"}),
     ("pdf", "cut short", cut(0.7), {"pdf-end-missing"}),
     ("pdf", "no startxref", lambda data: data.replace(b"startxref", b"startxxxx"), {"pdf-startxref-missing"}),
-    ("pdf", "a shell", text("%PDF-1.7\nstartxref\n0\n%%EOF\n"), {"pdf-empty-shell"}),
+    ("pdf", "a shell", text("%PDF-1.7\nxref\nstartxref\n9\n%%EOF\n"), {"pdf-empty-shell"}),
+    ("pdf", "a wrong startxref", lambda data: re.sub(rb"startxref\s+\d+", b"startxref\n7", data), {"pdf-startxref-wrong"}),
+    ("pdf", "bytes written by Python's repr", lambda data: repr(data).encode(), {"artifact-placeholder"}),
+    ("pdf", "bytes in a JSON string", lambda data: json.dumps(data.decode("latin-1")).encode(), {"artifact-placeholder"}),
+    ("pdf", "bytes in a JSON object", lambda data: json.dumps({"pdf": data.decode("latin-1")}).encode(), {"artifact-placeholder"}),
+    ("pdf", "Markdown about a PDF", text("# Report\n\n%PDF-1.4 is the header; a 1 0 obj has /Root, /Catalog and /Type /Page, then\nstartxref\n0\n%%EOF\n"), {"artifact-placeholder"}),
+    ("pdf", "replacement characters", lambda data: utf8_damaged(flate(data)), {"pdf-text-conversion"}),
+    ("pdf", "Latin-1 made UTF-8", lambda data: flate(data).decode("latin-1").encode(), {"pdf-text-conversion"}),
+    ("pdf", "line ends converted", lambda data: flate(data).replace(b"\n", b"\r\n"), {"pdf-text-conversion"}),
+    ("pdf", "a startxref without a number", lambda data: re.sub(rb"startxref\s+\d+", b"startxref", data), {"pdf-startxref-missing"}),
     ("pdf", "no page", lambda data: data.replace(b"/Type /Page\n", b"/Type /Xage\n").replace(b"/Type /Page ", b"/Type /Xage ").replace(b"/Type /Page/", b"/Type /Xage/"), {"pdf-no-pages"}),
     ("pdf", "no root", lambda data: data.replace(b"/Root", b"/Rxxt"), {"pdf-catalog-missing"}),
     ("pdf", "no catalog", lambda data: data.replace(b"/Catalog", b"/Xatalog"), {"pdf-catalog-missing"}),
@@ -484,7 +521,9 @@ DEEP_CASES: list[tuple[str, str, Damage, set[str]]] = [
     ("pdf", "a filter that is no UTF-8", lambda data: data.replace(b"/ASCII85Decode", b"/\x9aSCII85Decode"), {"pdf-page-unreadable"}),
     ("pdf", "a filter that is no name", lambda data: data.replace(b"/ASCII85Decode", b"7             "), {"pdf-page-unreadable", "pdf-repaired"}),
     ("pdf", "a blank page", lambda _: blank_page(), {"pdf-page-blank"}),
-    ("pdf", "a wrong startxref", lambda data: re.sub(rb"startxref\s+\d+", b"startxref\n7", data), {"pdf-repaired"}),
+    ("pdf", "a wrong entry in the table", lambda data: data.replace(b"0000000092 ", b"0000000003 "), {"pdf-repaired"}),
+    ("pdf", "marked content with a reference", lambda _: pdf_of(b"/F1 <</A 1 0 R>> BDC (x) Tj"), {"pdf-page-unreadable", "pdf-repaired"}),
+    ("pdf", "content that is no stream", content_of_no_stream, {"pdf-page-unreadable"}),
     ("pdf", "a root that is not there", lambda data: re.sub(rb"/Root \d+", b"/Root 9", data), {"pdf-unreadable"}),
     ("pdf", "a page's content gone", lambda data: data.replace(b"8 0 obj", b"8 0 xxx"), {"pdf-object-lost", "pdf-page-blank"}),
     ("png", "one colour", lambda _: one_colour(), {"image-one-colour"}),

@@ -7,6 +7,7 @@ Sources:
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from extforge_verifiers.artifact import CHUNK
@@ -23,6 +24,7 @@ __all__ = ["check_segments", "check_signature"]
 
 _SOI, _EOI, _SOS = 0xD8, 0xD9, 0xDA
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")  # one that ends a scan
 _ALONE = frozenset((0x01, *range(0xD0, 0xD8)))  # markers without a length
 
 
@@ -59,8 +61,8 @@ def check_segments(artifact: Artifact) -> Iterator[Finding]:
             )
             return
         marker = head[1]
-        if marker == 0xFF:  # fill byte
-            position += 1
+        if marker == 0xFF:  # fill bytes
+            position = _end_of_fill(artifact, position)
             continue
         if marker == _EOI:
             break
@@ -89,19 +91,23 @@ def check_segments(artifact: Artifact) -> Iterator[Finding]:
         )
 
 
+def _end_of_fill(artifact: Artifact, position: int) -> int:
+    """Return where the last of these bytes 0xFF stands, the one that begins a marker."""
+    while piece := artifact.read_at(position, CHUNK):
+        artifact.spend(0)
+        fill = len(piece) - len(piece.lstrip(b"\xff"))
+        position += fill
+        if fill < len(piece):
+            break
+    return position - 1
+
+
 def _end_of_scan(artifact: Artifact, position: int) -> int:
     """Return where the next real marker stands: entropy-coded data escapes 0xFF as FF 00."""
     while piece := artifact.read_at(position, CHUNK):
         artifact.spend(0)
-        at = piece.find(b"\xff")
-        while 0 <= at < len(piece) - 1:
-            if (
-                piece[at + 1] != 0
-                and not 0xD0 <= piece[at + 1] <= 0xD7
-                and piece[at + 1] != 0xFF
-            ):
-                return position + at
-            at = piece.find(b"\xff", at + 1)
+        if (marker := _MARKER.search(piece)) is not None:
+            return position + marker.start()
         if len(piece) < CHUNK:
             break
         position += len(piece) - (1 if piece.endswith(b"\xff") else 0)
