@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from extforge_verifiers.artifact import Artifact
     from extforge_verifiers.findings import Finding
 
-__all__ = ["check_segments", "check_signature"]
+__all__ = ["check_segments", "check_signature", "end_of_scan"]
 
 _SOI, _EOI, _SOS = 0xD8, 0xD9, 0xDA
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
@@ -84,7 +84,11 @@ def check_segments(artifact: Artifact) -> Iterator[Finding]:
         position += 2 + length
         if marker == _SOS:
             scans += 1
-            position = _end_of_scan(artifact, position)
+            begin, position = position, end_of_scan(artifact, position)
+            if begin == position:
+                yield invalid("jpg-no-image", "a scan has no data", offset=begin)
+                return
+    artifact.facts["frames"] = 1
     if not scans or not artifact.facts.get("width"):
         yield invalid(
             "jpg-no-image", "there is no image between the start and the end marker"
@@ -102,7 +106,7 @@ def _end_of_fill(artifact: Artifact, position: int) -> int:
     return position - 1
 
 
-def _end_of_scan(artifact: Artifact, position: int) -> int:
+def end_of_scan(artifact: Artifact, position: int) -> int:
     """Return where the next real marker stands: entropy-coded data escapes 0xFF as FF 00."""
     while piece := artifact.read_at(position, CHUNK):
         artifact.spend(0)
