@@ -294,14 +294,40 @@ def pdf_of(instructions: bytes) -> bytes:
     return stream.getvalue()
 
 
-def content_of_no_stream(data: bytes) -> bytes:
-    """Let the content of the first page be a number."""
-    import pikepdf
+def jpeg(**options: object) -> bytes:
+    """A JPEG with something to see everywhere."""
+    from PIL import Image
 
     stream = io.BytesIO()
-    with pikepdf.open(io.BytesIO(data)) as document:
-        document.pages[0].obj.Contents = 7
-        document.save(stream)
+    Image.effect_noise((96, 64), 90).convert("RGB").save(stream, "jpeg", **options)
+    return stream.getvalue()
+
+
+def scan_cut(data: bytes, share: float = 0.5) -> bytes:
+    """Cut the data of a JPEG's first scan, and put its end marker behind."""
+    at = data.index(b"\xff\xda") + 2
+    at += int.from_bytes(data[at : at + 2], "big")
+    return data[: at + int((len(data) - at) * share)].rstrip(b"\xff") + b"\xff\xd9"
+
+
+def half_zeros(data: bytes) -> bytes:
+    return data[: len(data) // 2] + bytes(len(data) - len(data) // 2)
+
+
+def noisy(form: str) -> bytes:
+    from PIL import Image
+
+    stream = io.BytesIO()
+    Image.effect_noise((96, 64), 90).convert("RGB").save(stream, form)
+    return stream.getvalue()
+
+
+def pages_of_one_colour(*colours: str) -> bytes:
+    from PIL import Image
+
+    stream = io.BytesIO()
+    first, *more = [Image.new("RGB", (8, 8), colour) for colour in colours]
+    first.save(stream, "tiff", save_all=True, append_images=more)
     return stream.getvalue()
 
 
@@ -423,6 +449,8 @@ CASES += [
     ("jpg", "cut short", cut(0.8), {"jpg-truncated"}),
     ("jpg", "a marker gone", lambda data: data[:2] + b"\x00" + data[3:], {"jpg-signature"}),
     ("jpg", "junk after a segment", lambda data: data[:20] + b"\x11\x22" + data[20:], {"jpg-marker"}),
+    ("jpg", "a scan without data", lambda data: scan_cut(data, 0), {"jpg-no-image"}),
+    ("jpg", "restart markers gone", lambda _: scan_cut(jpeg(restart_marker_rows=1)), {"jpg-truncated"}),
     ("jpg", "no image", lambda _: b"\xff\xd8\xff\xe0\x00\x04ab\xff\xd9", {"jpg-no-image"}),
     ("gif", "cut short", cut(0.8), {"gif-truncated"}),
     ("gif", "an unknown block", lambda data: data[:-1] + b"\x99", {"gif-block"}),
@@ -435,11 +463,17 @@ CASES += [
     ("webp", "a damaged frame", lambda data: data[:23] + b"\x00\x00\x00" + data[26:], {"webp-frame"}),
     ("webp", "bytes after the end", lambda data: data + b"more", {"webp-trailing"}),
     ("webp", "line ends converted", lambda data: (data + b"\n").replace(b"\n", b"\r\n")[:-2], {"webp-newlines"}),
+    ("webp", "the second half zeros", lambda _: half_zeros(noisy("webp")), {"webp-frame"}),
     ("webp", "random bytes", lambda _: b"RIFX" + bytes(range(128, 256)), {"webp-signature"}),
     ("bmp", "cut short", cut(0.8), {"bmp-truncated"}),
     ("bmp", "no width", lambda data: data[:18] + bytes(4) + data[22:], {"bmp-header"}),
     ("bmp", "an impossible depth", lambda data: data[:28] + b"\x05" + data[29:], {"bmp-header"}),
     ("bmp", "a billion pixels", lambda data: data[:18] + struct.pack("<ll", 60_000, 60_000) + data[26:], {"budget-exceeded"}),
+    ("bmp", "half its width", lambda data: data[:18] + struct.pack("<l", 32) + data[22:], {"bmp-trailing"}),
+    ("bmp", "bytes after the end", lambda data: data + b"more than four", {"bmp-trailing"}),
+    ("bmp", "pixels inside the header", lambda data: data[:10] + struct.pack("<L", 5) + data[14:], {"bmp-header"}),
+    ("bmp", "line ends converted", lambda _: noisy("bmp").replace(b"\n", b"\r\n"), {"bmp-newlines"}),
+    ("bmp", "damaged by a text conversion", utf8_damaged, {"artifact-other-format"}),
     ("bmp", "random bytes", lambda _: bytes(range(128, 256)), {"bmp-signature"}),
     ("tiff", "cut short", cut(0.8), {"tiff-truncated"}),
     ("tiff", "a circle", lambda data: tiff_linked(data, 8), {"tiff-directory"}),
@@ -523,9 +557,11 @@ DEEP_CASES: list[tuple[str, str, Damage, set[str]]] = [
     ("pdf", "a blank page", lambda _: blank_page(), {"pdf-page-blank"}),
     ("pdf", "a wrong entry in the table", lambda data: data.replace(b"0000000092 ", b"0000000003 "), {"pdf-repaired"}),
     ("pdf", "marked content with a reference", lambda _: pdf_of(b"/F1 <</A 1 0 R>> BDC (x) Tj"), {"pdf-page-unreadable", "pdf-repaired"}),
-    ("pdf", "content that is no stream", content_of_no_stream, {"pdf-page-unreadable"}),
     ("pdf", "a root that is not there", lambda data: re.sub(rb"/Root \d+", b"/Root 9", data), {"pdf-unreadable"}),
     ("pdf", "a page's content gone", lambda data: data.replace(b"8 0 obj", b"8 0 xxx"), {"pdf-object-lost", "pdf-page-blank"}),
     ("png", "one colour", lambda _: one_colour(), {"image-one-colour"}),
+    ("jpg", "data that end early", lambda _: scan_cut(jpeg()), {"image-undecodable"}),
+    ("jpg", "progressive data that end early", lambda _: scan_cut(jpeg(progressive=True), 0.9), {"image-undecodable"}),
+    ("tiff", "pages of one colour", lambda _: pages_of_one_colour("white", "white"), {"image-one-colour"}),
     ("jpg", "a code table of zeros", lambda data: (at := data.index(b"\xff\xc4")) and data[: at + 5] + bytes(20) + data[at + 25 :], {"image-undecodable"}),
 ]  # fmt: skip

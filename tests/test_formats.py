@@ -10,9 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
-from damage import CASES, DEEP_CASES, Damage, good, pack, parts, utf8_damaged
+from damage import CASES, DEEP_CASES, Damage, good, jpeg, pack, parts, utf8_damaged
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
 from extforge_verifiers import Verdict, verify_artifact
 from extforge_verifiers.checking import Requirement, parse_requirement
@@ -91,11 +92,11 @@ def test_a_document_that_needs_a_password_is_undetermined_when_looked_into(tmp_p
         ("xlsx", {"sheets": 2, "rows": 2}),
         ("pdf", {"pages": 2, "encrypted": False}),
         ("json", {"records": 2, "type": "object"}),
-        ("png", {"width": 64, "height": 48}),
-        ("jpg", {"width": 64, "height": 48}),
+        ("png", {"width": 64, "height": 48, "frames": 1}),
+        ("jpg", {"width": 64, "height": 48, "frames": 1}),
         ("gif", {"width": 64, "height": 48, "frames": 1}),
-        ("webp", {"width": 64, "height": 48}),
-        ("bmp", {"width": 64, "height": 48}),
+        ("webp", {"width": 64, "height": 48, "frames": 1}),
+        ("bmp", {"width": 64, "height": 48, "frames": 1}),
         ("tiff", {"width": 64, "height": 48, "frames": 1}),
         ("csv", {"records": 2, "columns": 3}),
         ("md", {"headings": 2}),
@@ -190,6 +191,39 @@ def test_pages_are_not_counted_where_the_tree_cannot_be_followed(tmp_path: Path,
     report = verify_artifact(write(tmp_path, "pdf", damaged), requirements=[parse_requirement("pages>=1")])
     assert "pages" not in report.facts
     assert "requirement-unproven" in {f.code for f in report.findings}
+
+
+@pytest.mark.parametrize("form", ["webp", "png", "gif", "tiff"])
+def test_tiers_agree_on_frames_and_on_the_size_of_the_first(tmp_path: Path, form: str) -> None:
+    sizes = [(64, 48), (32, 24)] if form == "tiff" else [(64, 48), (64, 48)]
+    frames = [Image.linear_gradient("L").rotate(turn).resize(size) for turn, size in zip((0, 90), sizes, strict=True)]
+    path = tmp_path / f"file.{form}"
+    frames[0].save(path, save_all=True, append_images=frames[1:])
+    bounds = [parse_requirement("width>=50"), parse_requirement("frames==2")]
+    for deep in (False, True):
+        report = verify_artifact(path, requirements=bounds, deep=deep)
+        assert (report.verdict, report.findings) == (Verdict.PASS, ())
+        assert report.facts["height"] == 48
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"progressive": True}, {"restart_marker_rows": 1}, {"subsampling": 0, "quality": 100}]
+)
+def test_whole_photos_pass_the_deep_tier_without_a_word(tmp_path: Path, options: dict[str, object]) -> None:
+    report = verify_artifact(write(tmp_path, "jpg", jpeg(**options)), deep=True)
+    assert (report.verdict, report.findings) == (Verdict.PASS, ())
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "P", "RGB", "RGBA"])
+def test_bitmaps_without_a_file_header_pass(tmp_path: Path, mode: str) -> None:
+    path = tmp_path / "clip.dib"
+    Image.linear_gradient("L").resize((64, 48)).convert(mode).save(path)
+    assert not path.read_bytes().startswith(b"BM")
+    for deep in (False, True):
+        report = verify_artifact(path, deep=deep)
+        assert (report.verdict, report.findings, report.facts["width"]) == (Verdict.PASS, (), 64)
+    path.write_bytes(path.read_bytes()[:-9])
+    assert {f.code for f in verify_artifact(path).findings} == {"bmp-truncated"}
 
 
 def test_large_nonsense_is_looked_through_quickly(tmp_path: Path) -> None:

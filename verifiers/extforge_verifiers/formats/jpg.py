@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["check_segments", "check_signature", "end_of_scan"]
 
-_SOI, _EOI, _SOS = 0xD8, 0xD9, 0xDA
+_SOI, _EOI, _SOS, _DRI = 0xD8, 0xD9, 0xDA, 0xDD
+_SEQUENTIAL = (0xC0, 0xC1)
+_RESTART = re.compile(rb"\xff[\xd0-\xd7]")
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")  # one that ends a scan
 _ALONE = frozenset((0x01, *range(0xD0, 0xD8)))  # markers without a length
@@ -42,7 +44,7 @@ def check_signature(artifact: Artifact) -> Iterator[Finding]:
 def check_segments(artifact: Artifact) -> Iterator[Finding]:
     """Fake: a photo cut short: the picture ends before its end marker."""
     position = 2
-    scans = 0
+    scans = interval = units = components = 0
     while True:
         head = artifact.read_at(position, 4)
         artifact.spend(0)
@@ -78,9 +80,14 @@ def check_segments(artifact: Artifact) -> Iterator[Finding]:
             )
             return
         if marker in _FRAMES:
-            body = artifact.read_at(position + 4, 5)
+            body = artifact.read_at(position + 4, min(length, 18))
+            if marker in _SEQUENTIAL:
+                components, units = _count_units(body)
             artifact.facts["height"] = int.from_bytes(body[1:3], "big")
             artifact.facts["width"] = int.from_bytes(body[3:5], "big")
+        elif marker == _DRI:
+            interval = int.from_bytes(artifact.read_at(position + 4, 2), "big")
+        in_scan = artifact.read_at(position + 4, 1)[:1]
         position += 2 + length
         if marker == _SOS:
             scans += 1
@@ -88,11 +95,38 @@ def check_segments(artifact: Artifact) -> Iterator[Finding]:
             if begin == position:
                 yield invalid("jpg-no-image", "a scan has no data", offset=begin)
                 return
+            expected = (units - 1) // interval if interval and in_scan == bytes([components]) else 0
+            if expected and (found := _count_restarts(artifact, begin, position)) < expected:
+                words = f"a scan has {found:,} of its {expected:,} restart markers"
+                yield invalid("jpg-truncated", words, offset=position)
+                return
     artifact.facts["frames"] = 1
     if not scans or not artifact.facts.get("width"):
         yield invalid(
             "jpg-no-image", "there is no image between the start and the end marker"
         )
+
+
+def _count_units(frame: bytes) -> tuple[int, int]:
+    """Return how many components a frame has, and the units (MCU, §A.2) of a scan of all of them."""
+    count = frame[5] if len(frame) >= 6 else 0
+    factors = frame[7 : 6 + 3 * count : 3]
+    if not factors or len(factors) != count or not all(f >> 4 and f & 15 for f in factors):
+        return 0, 0
+    height, width = (int.from_bytes(frame[at : at + 2], "big") for at in (1, 3))
+    # A scan of one component has units of one block, whatever the factors.
+    across, down = (8 * max(f >> 4 for f in factors), 8 * max(f & 15 for f in factors)) if count > 1 else (8, 8)
+    return count, -(-width // across) * -(-height // down)
+
+
+def _count_restarts(artifact: Artifact, begin: int, end: int) -> int:
+    count, before = 0, b""
+    while begin < end:
+        piece = artifact.read_at(begin, min(CHUNK, end - begin))
+        artifact.spend(0)
+        count += len(_RESTART.findall(before + piece))
+        begin, before = begin + len(piece), piece[-1:]
+    return count
 
 
 def _end_of_fill(artifact: Artifact, position: int) -> int:
