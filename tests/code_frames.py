@@ -7,7 +7,6 @@ the two stands in the introduction of its chapter, and here.
 from __future__ import annotations
 
 import ast
-import io
 import json
 import re
 import struct

@@ -64,7 +64,11 @@ def check_pixels(artifact: Artifact) -> Iterator[Finding]:
                         words = f"does not decode: {complaints[0]}"
                         yield invalid("image-undecodable", words)
                         return
-                    if frame == 0 and image.format in ("JPEG", "MPO") and _ends_early(artifact, image):
+                    if (
+                        frame == 0
+                        and image.format in ("JPEG", "MPO")
+                        and _ends_early(artifact, image)
+                    ):
                         words = "its data end before the picture does: the rest is grey"
                         yield invalid("image-undecodable", words)
                         return

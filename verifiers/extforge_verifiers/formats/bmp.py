@@ -110,7 +110,9 @@ def _check_rest(
         return
     if surplus and (replaced := _replaced(artifact)):
         words = f"a binary file damaged by a UTF-8 conversion ({replaced:,} replacement characters)"
-        yield invalid("artifact-other-format", f"named {artifact.suffix}, but it is {words}")
+        yield invalid(
+            "artifact-other-format", f"named {artifact.suffix}, but it is {words}"
+        )
         return
     profile = artifact.read_at(14 + 112, 8) if size == _INFO[-1] else b""
     if len(profile) == 8:

@@ -92,13 +92,10 @@ def check_segments(artifact: Artifact) -> Iterator[Finding]:
         if marker == _SOS:
             scans += 1
             begin, position = position, end_of_scan(artifact, position)
-            if begin == position:
-                yield invalid("jpg-no-image", "a scan has no data", offset=begin)
-                return
-            expected = (units - 1) // interval if interval and in_scan == bytes([components]) else 0
-            if expected and (found := _count_restarts(artifact, begin, position)) < expected:
-                words = f"a scan has {found:,} of its {expected:,} restart markers"
-                yield invalid("jpg-truncated", words, offset=position)
+            whole = interval and in_scan == bytes([components])
+            expected = (units - 1) // interval if whole else 0
+            if problem := _incomplete(artifact, begin, position, expected):
+                yield problem
                 return
     artifact.facts["frames"] = 1
     if not scans or not artifact.facts.get("width"):
@@ -111,12 +108,35 @@ def _count_units(frame: bytes) -> tuple[int, int]:
     """Return how many components a frame has, and the units (MCU, §A.2) of a scan of all of them."""
     count = frame[5] if len(frame) >= 6 else 0
     factors = frame[7 : 6 + 3 * count : 3]
-    if not factors or len(factors) != count or not all(f >> 4 and f & 15 for f in factors):
+    if (
+        not factors
+        or len(factors) != count
+        or not all(f >> 4 and f & 15 for f in factors)
+    ):
         return 0, 0
     height, width = (int.from_bytes(frame[at : at + 2], "big") for at in (1, 3))
     # A scan of one component has units of one block, whatever the factors.
-    across, down = (8 * max(f >> 4 for f in factors), 8 * max(f & 15 for f in factors)) if count > 1 else (8, 8)
+    across, down = (
+        (8 * max(f >> 4 for f in factors), 8 * max(f & 15 for f in factors))
+        if count > 1
+        else (8, 8)
+    )
     return count, -(-width // across) * -(-height // down)
+
+
+def _incomplete(
+    artifact: Artifact, begin: int, end: int, expected: int
+) -> Finding | None:
+    """Return what a scan lacks: all of its data, or some of its restart markers (§E.1.3)."""
+    if begin == end:
+        return invalid("jpg-no-image", "a scan has no data", offset=begin)
+    if expected <= 0:
+        return None
+    found = _count_restarts(artifact, begin, end)
+    if found >= expected:
+        return None
+    words = f"a scan has {found:,} of its {expected:,} restart markers"
+    return invalid("jpg-truncated", words, offset=end)
 
 
 def _count_restarts(artifact: Artifact, begin: int, end: int) -> int:

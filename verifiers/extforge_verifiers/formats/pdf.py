@@ -62,7 +62,9 @@ def check_header(artifact: Artifact) -> Iterator[Finding]:
     text = recognise(before) if before else None
     quoted = before in _QUOTES
     if quoted or (text is not None and text.format in _TEXTS):
-        words = "a PDF's bytes written as text" if quoted or text is None else text.words
+        words = (
+            "a PDF's bytes written as text" if quoted or text is None else text.words
+        )
         yield Finding(
             "artifact-placeholder",
             f"named {artifact.suffix or 'without a suffix'}, but it is {words}",
@@ -92,10 +94,11 @@ def check_end(artifact: Artifact) -> Iterator[Finding]:
 
 def check_objects(artifact: Artifact) -> Iterator[Finding]:
     """Fake: a header and an end with nothing, or no page, between them."""
+    place = _find_xref(artifact)
+    if place is None:
+        yield from _scan(artifact)
+        return
     try:
-        place = _find_xref(artifact)
-        if place is None:
-            raise NotCertain
         objects = Objects(artifact, *place)
         artifact.facts["pages"] = pages = count_pages(objects)
         artifact.facts["encrypted"] = b"/Encrypt" in objects.trailer

@@ -41,7 +41,9 @@ _TOKEN = re.compile(
     rb"|(?P<word>[A-Za-z]+))"
 )
 _QUOTE = re.compile(rb"\\.|[()]", re.DOTALL)
-_OBJECT = re.compile(rb"[\0\t\n\f\r ]*(\d{1,10})[\0\t\n\f\r ]+\d{1,5}[\0\t\n\f\r ]+obj\b")
+_OBJECT = re.compile(
+    rb"[\0\t\n\f\r ]*(\d{1,10})[\0\t\n\f\r ]+\d{1,5}[\0\t\n\f\r ]+obj\b"
+)
 _STREAM = re.compile(rb"[\0\t\n\f\r ]*stream\r?\n")
 _SUBSECTION = re.compile(rb"[\0\t\n\f\r ]*(\d{1,10}) (\d{1,10})[ \t]*(?:\r\n|\r|\n)")
 _TRAILER = re.compile(rb"[\0\t\n\f\r ]*trailer\b")
@@ -78,7 +80,7 @@ class Objects:
         self._streams: dict[int, tuple[bytes, list[tuple[int, int]]]] = {}
         self._inflated = 0
         self.trailer: dict[bytes, Any] = {}
-        sections, seen = [start], set()
+        sections, seen = [start], set[int]()
         while sections:
             position = sections.pop()
             if position in seen or len(seen) > _SECTIONS:
@@ -112,7 +114,7 @@ class Objects:
         return self._read_xref_stream(position)
 
     def _read_table(self, position: int) -> dict[bytes, Any]:
-        places = {}
+        places: dict[int, int] = {}
         while match := _SUBSECTION.match(
             self._artifact.read_at(self._base + position, 64)
         ):
@@ -204,10 +206,9 @@ class Objects:
             body = self._inflate(info, end) + b" "
             first = _whole(info.get(b"/First"))
             numbers = body[:first].split()
-            if (
-                not all(word.isdigit() and len(word) <= 10 for word in numbers)
-                or len(numbers) < 2 * _whole(info.get(b"/N"))
-            ):
+            if not all(word.isdigit() and len(word) <= 10 for word in numbers) or len(
+                numbers
+            ) < 2 * _whole(info.get(b"/N")):
                 raise NotCertain
             pairs = zip(numbers[::2], numbers[1::2], strict=False)
             places = [(int(one), first + int(at)) for one, at in pairs]
@@ -313,7 +314,10 @@ def _unpredicted(data: bytes, parameters: Any) -> bytes:
     if predictor == 1:
         return data
     columns = _whole(parameters.get(b"/Columns", 1))
-    plain = {parameters.get(b"/Colors", 1): 1, parameters.get(b"/BitsPerComponent", 8): 8}
+    plain = {
+        parameters.get(b"/Colors", 1): 1,
+        parameters.get(b"/BitsPerComponent", 8): 8,
+    }
     if predictor < 10 or not 0 < columns <= 64 or any(k != v for k, v in plain.items()):
         raise NotCertain
     above = bytes(columns)
@@ -343,12 +347,8 @@ def _parse(data: bytes, position: int) -> tuple[Any, int]:
             raise _CutShort
         mark = match["mark"]
         value: Any
-        if match["reference"]:
-            value = Reference(int(match[2]), int(match[3]))
-        elif number := match["number"]:
-            value = float(number) if b"." in number else int(number[:32])
-        elif match["name"]:
-            value = match["name"]
+        if mark is None:
+            value = _simple(match)
         elif mark == b"(":
             value, position = None, _end_of_text(data, position)
         elif mark in (b"<<", b"["):
@@ -356,21 +356,33 @@ def _parse(data: bytes, position: int) -> tuple[Any, int]:
                 raise NotCertain
             stack.append((mark, []))
             continue
-        elif mark is not None:
-            opened, items = stack.pop() if stack else (b"", [])
-            if opened + mark == b"[]":
-                value = items
-            elif opened + mark == b"<<>>" and len(items) % 2 == 0:
-                if not all(isinstance(key, bytes) for key in items[::2]):
-                    raise NotCertain
-                value = dict(zip(items[::2], items[1::2], strict=True))
-            else:
-                raise NotCertain
+        elif stack:
+            value = _closed(*stack.pop(), mark)
         else:
-            value = {b"true": True, b"false": False}.get(match["word"] or b"")
+            raise NotCertain
         if not stack:
             return value, position
         stack[-1][1].append(value)
+
+
+def _simple(match: re.Match[bytes]) -> Any:
+    """Return a reference, number, name or word; strings in hexadecimal are dropped like others."""
+    if match["reference"]:
+        return Reference(int(match[2]), int(match[3]))
+    if number := match["number"]:
+        return float(number) if b"." in number else int(number[:32])
+    return match["name"] or {b"true": True, b"false": False}.get(match["word"] or b"")
+
+
+def _closed(opened: bytes, items: list[Any], mark: bytes) -> Any:
+    """Return the array or dictionary of these items."""
+    if opened + mark == b"[]":
+        return items
+    keys = items[::2]
+    known = all(isinstance(key, bytes) for key in keys) and len(set(keys)) == len(keys)
+    if opened + mark != b"<<>>" or len(items) % 2 or not known:
+        raise NotCertain
+    return dict(zip(keys, items[1::2], strict=True))
 
 
 def _end_of_text(data: bytes, position: int) -> int:

@@ -54,8 +54,12 @@ def check_chunks(artifact: Artifact) -> Iterator[Finding]:
         if kind in (b"VP8 ", b"VP8L", b"ANMF"):
             images += 1
         yield from _read_size(artifact, kind, position)
-        if kind in (b"VP8 ", b"VP8L") and _ends_in_zeros(artifact, position + 8, length):
-            words = f"the last quarter of chunk {kind!r} is zeros: the rest of it is lost"
+        if kind in (b"VP8 ", b"VP8L") and _ends_in_zeros(
+            artifact, position + 8, length
+        ):
+            words = (
+                f"the last quarter of chunk {kind!r} is zeros: the rest of it is lost"
+            )
             yield invalid("webp-frame", words, offset=position)
             return
         position += 8 + length + (length & 1)
