@@ -229,7 +229,11 @@ def test_bitmaps_without_a_file_header_pass(tmp_path: Path, mode: str) -> None:
 def test_large_nonsense_is_looked_through_quickly(tmp_path: Path) -> None:
     for form, data in (
         ("pdf", b"%PDF-1.4\n" + b"1 0 obj /Type /Page " * 500_000 + b"/Root /Catalog\nstartxref\n9\n%%EOF"),
+        ("pdf", b"%PDF-1.4\nxref\n0 1\n0000000000 65535 f \ntrailer" + b" " * 9_000_000 + b"\nstartxref\n9\n%%EOF"),
+        ("pdf", b"%PDF-1.4\nxref\n0 1\n0000000000 65535 f \ntrailer" + b"(" * 9_000_000 + b"\nstartxref\n9\n%%EOF"),
         ("jpg", b"\xff\xd8" + b"\xff" * 10_000_000),
+        ("jpg", b"\xff\xd8" + b"\xff\xd0" * 5_000_000),
+        ("jpg", b"\xff\xd8\xff\xda\0\2" + b"\xff\0" * 5_000_000),
     ):
         begin = time.process_time()
         verify_artifact(write(tmp_path, form, data))

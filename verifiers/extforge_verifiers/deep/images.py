@@ -30,6 +30,7 @@ __all__ = ["check_pixels"]
 
 _FRAMES = 500  # decoded at most; an animation that is sound so far is sound
 _EOI, _SOS = 0xD9, 0xDA
+_ALONE = frozenset((0x01, *range(0xD0, 0xD9)))  # markers without a length
 # Bytes without 0xFF and without a pattern: no run of them decodes to nothing.
 _NOISE = bytes(random.Random(1).randrange(0xFF) for _ in range(4096))  # noqa: S311 -- no secret
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "DIB")
@@ -139,8 +140,11 @@ def _ends_early(artifact: Artifact, image: Image.Image) -> bool:
         head = artifact.read_at(position, 4)
         if len(head) < 4 or head[1] == _EOI:
             break
-        if head[1] in (0xD8, 0xFF):  # the start of the image, a fill byte
-            position += 2 if head[1] == 0xD8 else 1
+        if head[1] == 0xFF:  # a fill byte
+            position += 1
+            continue
+        if head[1] in _ALONE:
+            position += 2
             continue
         position += 2 + int.from_bytes(head[2:4], "big")
         if head[1] == _SOS:

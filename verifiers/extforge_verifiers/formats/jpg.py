@@ -24,6 +24,7 @@ __all__ = ["check_segments", "check_signature", "end_of_scan"]
 
 _SOI, _EOI, _SOS, _DRI = 0xD8, 0xD9, 0xDA, 0xDD
 _SEQUENTIAL = (0xC0, 0xC1)
+_FILL = re.compile(rb"(?:\xff(?=\xff)|\xff[\x01\xd0-\xd7])++")
 _RESTART = re.compile(rb"\xff[\xd0-\xd7]")
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")  # one that ends a scan
@@ -63,14 +64,11 @@ def check_segments(artifact: Artifact) -> Iterator[Finding]:
             )
             return
         marker = head[1]
-        if marker == 0xFF:  # fill bytes
+        if marker == 0xFF or marker in _ALONE:
             position = _end_of_fill(artifact, position)
             continue
         if marker == _EOI:
             break
-        if marker in _ALONE:
-            position += 2
-            continue
         length = int.from_bytes(head[2:4], "big") if len(head) == 4 else 0
         if length < 2 or position + 2 + length > artifact.size:
             yield invalid(
@@ -150,14 +148,11 @@ def _count_restarts(artifact: Artifact, begin: int, end: int) -> int:
 
 
 def _end_of_fill(artifact: Artifact, position: int) -> int:
-    """Return where the last of these bytes 0xFF stands, the one that begins a marker."""
-    while piece := artifact.read_at(position, CHUNK):
+    """Return where the next marker with a length begins: behind fill bytes and markers that stand alone."""
+    while fill := _FILL.match(artifact.read_at(position, CHUNK)):
         artifact.spend(0)
-        fill = len(piece) - len(piece.lstrip(b"\xff"))
-        position += fill
-        if fill < len(piece):
-            break
-    return position - 1
+        position += fill.end()
+    return position
 
 
 def end_of_scan(artifact: Artifact, position: int) -> int:

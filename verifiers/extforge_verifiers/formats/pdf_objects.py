@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["NotCertain", "Objects", "Reference", "count_pages"]
 
 _NEAR = 4096  # bytes read for an object at first
-_LARGEST = 4 << 20  # bytes of one object that are read at most
+_LARGEST = 2 << 20  # bytes of one object that are read at most
 _INFLATED = 64 << 20  # bytes that all the streams of one file may inflate to
 _ENTRIES = 300_000  # cross-reference entries kept
 _SECTIONS = 1_000
@@ -32,7 +32,7 @@ _DEPTH = 64
 _ROW = 20  # bytes of a table's entry
 _SPACE = b"\0\t\n\f\r "
 _TOKEN = re.compile(
-    rb"(?:[\0\t\n\f\r ]|%[^\r\n]*[\r\n])*"
+    rb"(?:[\0\t\n\f\r ]++|%[^\r\n]*+[\r\n])*+"
     rb"(?:(?P<reference>(\d{1,10})[\0\t\n\f\r ]+(\d{1,5})[\0\t\n\f\r ]+R(?![A-Za-z]))"
     rb"|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))"
     rb"|(?P<name>/[^\0\t\n\f\r ()<>\[\]{}/%]*)"
@@ -393,5 +393,7 @@ def _end_of_text(data: bytes, position: int) -> int:
         if match is None:
             raise _CutShort
         depth += {b"(": 1, b")": -1}.get(match[0], 0)
+        if depth > _DEPTH:
+            raise NotCertain
         position = match.end()
     return position
