@@ -103,7 +103,8 @@ def check_objects(artifact: Artifact) -> Iterator[Finding]:
         artifact.facts["pages"] = pages = count_pages(objects)
         artifact.facts["encrypted"] = b"/Encrypt" in objects.trailer
     except NotCertain:
-        yield from _scan(artifact)
+        problem = _converted(artifact)
+        yield from _scan(artifact) if problem is None else (problem,)
         return
     if not pages:
         yield invalid("pdf-no-pages", "the document has no page")
@@ -120,17 +121,24 @@ def _find_xref(artifact: Artifact) -> tuple[int, int] | None:
 
 
 def _converted(artifact: Artifact) -> Finding | None:
-    """Return what a text conversion did to a file whose startxref leads astray; None when there was none."""
+    """Return what a text conversion did to a file that leads astray; None when there was none."""
     decoder = getincrementaldecoder("utf-8")()
-    replaced = feeds = 0
-    utf8 = crlf = True
-    plain, binary, before = True, False, b""
+    replaced = 0
+    utf8 = crlf = plain = True
+    binary, before = False, b""
+    target = int(_STARTXREF.findall(artifact.tail(_END_WINDOW))[-1])
+    # Where startxref leads once every CR LF is a line feed again.
+    position, undone = 0, b""
     for chunk in artifact.chunks():
         plain = plain and chunk.isascii()
         binary = binary or _BINARY.search(before + chunk) is not None
-        returns = (before[-1:] + chunk).count(b"\r\n")
-        feeds += chunk.count(b"\n")
-        crlf = crlf and returns == chunk.count(b"\n")
+        piece = (before[-1:] if before.endswith(b"\r") else b"") + chunk
+        crlf = crlf and (before[-1:] + chunk).count(b"\r\n") == chunk.count(b"\n")
+        if crlf:
+            piece = piece.removesuffix(b"\r").replace(b"\r\n", b"\n")
+            if position + len(piece) > target and len(undone) < 64:
+                undone += piece[max(target - position, 0) :][: 64 - len(undone)]
+            position += len(piece)
         if utf8:
             try:
                 replaced += decoder.decode(chunk).count("\ufffd")
@@ -139,10 +147,10 @@ def _converted(artifact: Artifact) -> Finding | None:
         if not utf8 and not crlf:
             return None
         before = chunk[-64:]
-    # No compressed stream is UTF-8 by chance, nor without one lone line feed: what is, was made so.
+    # No compressed stream is UTF-8 by chance: what is, was made so.
     if utf8 and (replaced or (binary and not plain)):
         words = f"damaged by a UTF-8 conversion ({replaced:,} replacement characters)"
-    elif crlf and feeds and binary and not plain:
+    elif crlf and binary and not plain and _XREF.match(undone):
         words = "every line feed in it became CR LF: damaged by a text conversion"
     else:
         return None
