@@ -7,7 +7,6 @@ the two stands in the introduction of its chapter, and here.
 from __future__ import annotations
 
 import ast
-import io
 import json
 import re
 import struct
@@ -117,17 +116,6 @@ def tiff_of(width: int, height: int, following: int = 0) -> bytes:
     return b"II*\0" + struct.pack("<LH", 8, 2) + entries + struct.pack("<L", following)
 
 
-def pdf_of(instructions: bytes) -> bytes:
-    """Return a PDF with one page that these instructions draw."""
-    import pikepdf
-
-    stream = io.BytesIO()
-    with pikepdf.new() as document:
-        document.add_blank_page().obj.Contents = document.make_stream(instructions)
-        document.save(stream)
-    return stream.getvalue()
-
-
 def relate(file: bytes, part: str, identity: str, kind: str, target: str) -> bytes:
     """Let a part of an Office file point at another."""
     folder, _, name = part.rpartition("/")
@@ -141,7 +129,7 @@ NAMES: dict[str, Any] = {
     # pictures and PDF
     "chunk": damage.png_chunk,
     "flate_damaged": damage.flate_damaged,
-    "pdf_of": pdf_of,
+    "pdf_of": damage.pdf_of,
     "png_of": png_of,
     "tiff_of": tiff_of,
     # archives

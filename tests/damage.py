@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import re
 import struct
 import zipfile
@@ -255,14 +256,19 @@ def with_columns(data: bytes, find: str = "", by: str = "") -> bytes:
     return replaced("xl/tables/table1.xml", 'name="b"', by)(stream.getvalue())
 
 
-def flate_damaged(data: bytes) -> bytes:
-    """Store the streams with Flate alone, and change the checksum at the end of the first."""
+def flate(data: bytes) -> bytes:
+    """Store the streams of a PDF with Flate alone."""
     import pikepdf
 
     stream = io.BytesIO()
     with pikepdf.open(io.BytesIO(data)) as document:
         document.save(stream, stream_decode_level=pikepdf.StreamDecodeLevel.generalized)
-    body = stream.getvalue()
+    return stream.getvalue()
+
+
+def flate_damaged(data: bytes) -> bytes:
+    """Change the checksum at the end of the first compressed stream."""
+    body = flate(data)
     at = body.index(b"endstream") - 2
     return body[:at] + bytes([body[at] ^ 0xFF]) + body[at + 1 :]
 
@@ -274,6 +280,54 @@ def blank_page() -> bytes:
     with pikepdf.new() as document:
         document.add_blank_page()
         document.save(stream)
+    return stream.getvalue()
+
+
+def pdf_of(instructions: bytes) -> bytes:
+    """Return a PDF with one page that these instructions draw."""
+    import pikepdf
+
+    stream = io.BytesIO()
+    with pikepdf.new() as document:
+        document.add_blank_page().obj.Contents = document.make_stream(instructions)
+        document.save(stream)
+    return stream.getvalue()
+
+
+def jpeg(**options: object) -> bytes:
+    """A JPEG with something to see everywhere."""
+    from PIL import Image
+
+    stream = io.BytesIO()
+    Image.effect_noise((96, 64), 90).convert("RGB").save(stream, "jpeg", **options)
+    return stream.getvalue()
+
+
+def scan_cut(data: bytes, share: float = 0.5) -> bytes:
+    """Cut the data of a JPEG's first scan, and put its end marker behind."""
+    at = data.index(b"\xff\xda") + 2
+    at += int.from_bytes(data[at : at + 2], "big")
+    return data[: at + int((len(data) - at) * share)].rstrip(b"\xff") + b"\xff\xd9"
+
+
+def half_zeros(data: bytes) -> bytes:
+    return data[: len(data) // 2] + bytes(len(data) - len(data) // 2)
+
+
+def noisy(form: str) -> bytes:
+    from PIL import Image
+
+    stream = io.BytesIO()
+    Image.effect_noise((96, 64), 90).convert("RGB").save(stream, form)
+    return stream.getvalue()
+
+
+def pages_of_one_colour(*colours: str) -> bytes:
+    from PIL import Image
+
+    stream = io.BytesIO()
+    first, *more = [Image.new("RGB", (8, 8), colour) for colour in colours]
+    first.save(stream, "tiff", save_all=True, append_images=more)
     return stream.getvalue()
 
 
@@ -355,7 +409,16 @@ CASES += [
     ("xlsx", "an empty sheet", emptied("xl/worksheets/sheet2.xml"), {"xlsx-sheet-blank"}),
     ("pdf", "cut short", cut(0.7), {"pdf-end-missing"}),
     ("pdf", "no startxref", lambda data: data.replace(b"startxref", b"startxxxx"), {"pdf-startxref-missing"}),
-    ("pdf", "a shell", text("%PDF-1.7\nstartxref\n0\n%%EOF\n"), {"pdf-empty-shell"}),
+    ("pdf", "a shell", text("%PDF-1.7\nxref\nstartxref\n9\n%%EOF\n"), {"pdf-empty-shell"}),
+    ("pdf", "a wrong startxref", lambda data: re.sub(rb"startxref\s+\d+", b"startxref\n7", data), {"pdf-startxref-wrong"}),
+    ("pdf", "bytes written by Python's repr", lambda data: repr(data).encode(), {"artifact-placeholder"}),
+    ("pdf", "bytes in a JSON string", lambda data: json.dumps(data.decode("latin-1")).encode(), {"artifact-placeholder"}),
+    ("pdf", "bytes in a JSON object", lambda data: json.dumps({"pdf": data.decode("latin-1")}).encode(), {"artifact-placeholder"}),
+    ("pdf", "Markdown about a PDF", text("# Report\n\n%PDF-1.4 is the header; a 1 0 obj has /Root, /Catalog and /Type /Page, then\nstartxref\n0\n%%EOF\n"), {"artifact-placeholder"}),
+    ("pdf", "replacement characters", lambda data: utf8_damaged(flate(data)), {"pdf-text-conversion"}),
+    ("pdf", "Latin-1 made UTF-8", lambda data: flate(data).decode("latin-1").encode(), {"pdf-text-conversion"}),
+    ("pdf", "line ends converted", lambda data: flate(data).replace(b"\n", b"\r\n"), {"pdf-text-conversion"}),
+    ("pdf", "a startxref without a number", lambda data: re.sub(rb"startxref\s+\d+", b"startxref", data), {"pdf-startxref-missing"}),
     ("pdf", "no page", lambda data: data.replace(b"/Type /Page\n", b"/Type /Xage\n").replace(b"/Type /Page ", b"/Type /Xage ").replace(b"/Type /Page/", b"/Type /Xage/"), {"pdf-no-pages"}),
     ("pdf", "no root", lambda data: data.replace(b"/Root", b"/Rxxt"), {"pdf-catalog-missing"}),
     ("pdf", "no catalog", lambda data: data.replace(b"/Catalog", b"/Xatalog"), {"pdf-catalog-missing"}),
@@ -386,6 +449,8 @@ CASES += [
     ("jpg", "cut short", cut(0.8), {"jpg-truncated"}),
     ("jpg", "a marker gone", lambda data: data[:2] + b"\x00" + data[3:], {"jpg-signature"}),
     ("jpg", "junk after a segment", lambda data: data[:20] + b"\x11\x22" + data[20:], {"jpg-marker"}),
+    ("jpg", "a scan without data", lambda data: scan_cut(data, 0), {"jpg-no-image"}),
+    ("jpg", "restart markers gone", lambda _: scan_cut(jpeg(restart_marker_rows=1)), {"jpg-truncated"}),
     ("jpg", "no image", lambda _: b"\xff\xd8\xff\xe0\x00\x04ab\xff\xd9", {"jpg-no-image"}),
     ("gif", "cut short", cut(0.8), {"gif-truncated"}),
     ("gif", "an unknown block", lambda data: data[:-1] + b"\x99", {"gif-block"}),
@@ -398,11 +463,17 @@ CASES += [
     ("webp", "a damaged frame", lambda data: data[:23] + b"\x00\x00\x00" + data[26:], {"webp-frame"}),
     ("webp", "bytes after the end", lambda data: data + b"more", {"webp-trailing"}),
     ("webp", "line ends converted", lambda data: (data + b"\n").replace(b"\n", b"\r\n")[:-2], {"webp-newlines"}),
+    ("webp", "the second half zeros", lambda _: half_zeros(noisy("webp")), {"webp-frame"}),
     ("webp", "random bytes", lambda _: b"RIFX" + bytes(range(128, 256)), {"webp-signature"}),
     ("bmp", "cut short", cut(0.8), {"bmp-truncated"}),
     ("bmp", "no width", lambda data: data[:18] + bytes(4) + data[22:], {"bmp-header"}),
     ("bmp", "an impossible depth", lambda data: data[:28] + b"\x05" + data[29:], {"bmp-header"}),
     ("bmp", "a billion pixels", lambda data: data[:18] + struct.pack("<ll", 60_000, 60_000) + data[26:], {"budget-exceeded"}),
+    ("bmp", "half its width", lambda data: data[:18] + struct.pack("<l", 32) + data[22:], {"bmp-trailing"}),
+    ("bmp", "bytes after the end", lambda data: data + b"more than four", {"bmp-trailing"}),
+    ("bmp", "pixels inside the header", lambda data: data[:10] + struct.pack("<L", 5) + data[14:], {"bmp-header"}),
+    ("bmp", "line ends converted", lambda _: noisy("bmp").replace(b"\n", b"\r\n"), {"bmp-newlines"}),
+    ("bmp", "damaged by a text conversion", utf8_damaged, {"artifact-other-format"}),
     ("bmp", "random bytes", lambda _: bytes(range(128, 256)), {"bmp-signature"}),
     ("tiff", "cut short", cut(0.8), {"tiff-truncated"}),
     ("tiff", "a circle", lambda data: tiff_linked(data, 8), {"tiff-directory"}),
@@ -484,9 +555,13 @@ DEEP_CASES: list[tuple[str, str, Damage, set[str]]] = [
     ("pdf", "a filter that is no UTF-8", lambda data: data.replace(b"/ASCII85Decode", b"/\x9aSCII85Decode"), {"pdf-page-unreadable"}),
     ("pdf", "a filter that is no name", lambda data: data.replace(b"/ASCII85Decode", b"7             "), {"pdf-page-unreadable", "pdf-repaired"}),
     ("pdf", "a blank page", lambda _: blank_page(), {"pdf-page-blank"}),
-    ("pdf", "a wrong startxref", lambda data: re.sub(rb"startxref\s+\d+", b"startxref\n7", data), {"pdf-repaired"}),
+    ("pdf", "a wrong entry in the table", lambda data: data.replace(b"0000000092 ", b"0000000003 "), {"pdf-repaired"}),
+    ("pdf", "marked content with a reference", lambda _: pdf_of(b"/F1 <</A 1 0 R>> BDC (x) Tj"), {"pdf-page-unreadable", "pdf-repaired"}),
     ("pdf", "a root that is not there", lambda data: re.sub(rb"/Root \d+", b"/Root 9", data), {"pdf-unreadable"}),
     ("pdf", "a page's content gone", lambda data: data.replace(b"8 0 obj", b"8 0 xxx"), {"pdf-object-lost", "pdf-page-blank"}),
     ("png", "one colour", lambda _: one_colour(), {"image-one-colour"}),
+    ("jpg", "data that end early", lambda _: scan_cut(jpeg()), {"image-undecodable"}),
+    ("jpg", "progressive data that end early", lambda _: scan_cut(jpeg(progressive=True), 0.9), {"image-undecodable"}),
+    ("tiff", "pages of one colour", lambda _: pages_of_one_colour("white", "white"), {"image-one-colour"}),
     ("jpg", "a code table of zeros", lambda data: (at := data.index(b"\xff\xc4")) and data[: at + 5] + bytes(20) + data[at + 25 :], {"image-undecodable"}),
 ]  # fmt: skip

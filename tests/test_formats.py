@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 import time
 from pathlib import Path
 
 import pytest
-from damage import CASES, DEEP_CASES, Damage, good, pack, parts, replaced, utf8_damaged
+from damage import CASES, DEEP_CASES, Damage, good, jpeg, pack, parts, replaced, utf8_damaged
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
 from extforge_verifiers import Verdict, verify_artifact
 from extforge_verifiers.checking import Requirement, parse_requirement
@@ -91,11 +93,11 @@ def test_a_document_that_needs_a_password_is_undetermined_when_looked_into(tmp_p
         ("xlsx", {"sheets": 2, "rows": 2}),
         ("pdf", {"pages": 2, "encrypted": False}),
         ("json", {"records": 2, "type": "object"}),
-        ("png", {"width": 64, "height": 48}),
-        ("jpg", {"width": 64, "height": 48}),
+        ("png", {"width": 64, "height": 48, "frames": 1}),
+        ("jpg", {"width": 64, "height": 48, "frames": 1}),
         ("gif", {"width": 64, "height": 48, "frames": 1}),
-        ("webp", {"width": 64, "height": 48}),
-        ("bmp", {"width": 64, "height": 48}),
+        ("webp", {"width": 64, "height": 48, "frames": 1}),
+        ("bmp", {"width": 64, "height": 48, "frames": 1}),
         ("tiff", {"width": 64, "height": 48, "frames": 1}),
         ("csv", {"records": 2, "columns": 3}),
         ("md", {"headings": 2}),
@@ -119,6 +121,124 @@ def test_pages_in_object_streams_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "x.pdf"
     writer.write(path)
     assert verify_artifact(path).facts["pages"] == 3
+
+
+def five_pages(tmp_path: Path, *attached: bytes) -> Path:
+    import pikepdf
+    from reportlab.pdfgen.canvas import Canvas
+
+    stream = io.BytesIO()
+    canvas = Canvas(stream)
+    for number in range(5):
+        canvas.drawString(72, 700, f"page {number}")
+        canvas.showPage()
+    canvas.save()
+    path = tmp_path / "five.pdf"
+    with pikepdf.open(stream) as document:
+        for number, data in enumerate(attached):
+            document.attachments[f"a{number}"] = data
+        document.save(path, compress_streams=False, stream_decode_level=pikepdf.StreamDecodeLevel.none)
+    return path
+
+
+@pytest.mark.parametrize("incremental", [False, True])
+def test_pages_that_were_deleted_are_not_counted(tmp_path: Path, incremental: bool) -> None:
+    import pypdf
+
+    source, path = five_pages(tmp_path), tmp_path / "four.pdf"
+    writer = pypdf.PdfWriter(source, incremental=True) if incremental else pypdf.PdfWriter(clone_from=source)
+    del writer.pages[0]
+    writer.write(path)
+    for deep in (False, True):
+        bounds = [parse_requirement("pages==4")]
+        report = verify_artifact(path, requirements=bounds, deep=deep)
+        assert (report.facts["pages"], report.verdict) == (4, Verdict.PASS)
+        assert verify_artifact(path, requirements=[parse_requirement("pages>=5")], deep=deep).verdict is Verdict.FAIL
+
+
+def test_pages_of_attachments_are_not_counted(tmp_path: Path) -> None:
+    path = five_pages(tmp_path, good("pdf"), b"1 0 obj << /Type /Page >>\n" * 9)
+    assert b"/Type /Page >>\n" in path.read_bytes()
+    assert verify_artifact(path).facts["pages"] == verify_artifact(path, deep=True).facts["pages"] == 5
+
+
+def test_a_page_that_is_twice_in_the_tree_is_two_pages(tmp_path: Path) -> None:
+    import pikepdf
+
+    path = tmp_path / "twice.pdf"
+    with pikepdf.open(five_pages(tmp_path)) as document:
+        kids = document.Root.Pages.Kids
+        kids.append(kids[0])
+        document.Root.Pages.Count = 6
+        document.save(path)
+    assert verify_artifact(path).facts["pages"] == verify_artifact(path, deep=True).facts["pages"] == 6
+
+
+@pytest.mark.parametrize(
+    ("find", "by"),
+    [
+        pytest.param(rb"/Count 5", b"/Count 9", id="a count that is not so"),
+        pytest.param(rb"startxref\s+\d+", b"startxref\n7", id="startxref leads nowhere"),
+        pytest.param(rb"(?m)^0000000015", b"0000000016", id="a wrong place of an object"),
+        pytest.param(rb"/Kids \[ (\d+ 0 R)", rb"/Kids [ 99 0 R", id="a page that is not there"),
+        pytest.param(rb"/Kids \[ (\d+ 0 R)", b"/Kids [ TOP 0 R", id="a tree in a circle"),
+    ],
+)
+def test_pages_are_not_counted_where_the_tree_cannot_be_followed(tmp_path: Path, find: bytes, by: bytes) -> None:
+    data = five_pages(tmp_path).read_bytes()
+    (top,) = set(re.findall(rb"/Pages (\d+) 0 R", data))
+    damaged = re.sub(find, by.replace(b"TOP", top), data)
+    assert damaged != data
+    report = verify_artifact(write(tmp_path, "pdf", damaged), requirements=[parse_requirement("pages>=1")])
+    assert "pages" not in report.facts
+    assert "requirement-unproven" in {f.code for f in report.findings}
+
+
+@pytest.mark.parametrize("form", ["webp", "png", "gif", "tiff"])
+def test_tiers_agree_on_frames_and_on_the_size_of_the_first(tmp_path: Path, form: str) -> None:
+    sizes = [(64, 48), (32, 24)] if form == "tiff" else [(64, 48), (64, 48)]
+    frames = [Image.linear_gradient("L").rotate(turn).resize(size) for turn, size in zip((0, 90), sizes, strict=True)]
+    path = tmp_path / f"file.{form}"
+    frames[0].save(path, save_all=True, append_images=frames[1:])
+    bounds = [parse_requirement("width>=50"), parse_requirement("frames==2")]
+    for deep in (False, True):
+        report = verify_artifact(path, requirements=bounds, deep=deep)
+        assert (report.verdict, report.findings) == (Verdict.PASS, ())
+        assert report.facts["height"] == 48
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"progressive": True}, {"restart_marker_rows": 1}, {"subsampling": 0, "quality": 100}]
+)
+def test_whole_photos_pass_the_deep_tier_without_a_word(tmp_path: Path, options: dict[str, object]) -> None:
+    report = verify_artifact(write(tmp_path, "jpg", jpeg(**options)), deep=True)
+    assert (report.verdict, report.findings) == (Verdict.PASS, ())
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "P", "RGB", "RGBA"])
+def test_bitmaps_without_a_file_header_pass(tmp_path: Path, mode: str) -> None:
+    path = tmp_path / "clip.dib"
+    Image.linear_gradient("L").resize((64, 48)).convert(mode).save(path)
+    assert not path.read_bytes().startswith(b"BM")
+    for deep in (False, True):
+        report = verify_artifact(path, deep=deep)
+        assert (report.verdict, report.findings, report.facts["width"]) == (Verdict.PASS, (), 64)
+    path.write_bytes(path.read_bytes()[:-9])
+    assert {f.code for f in verify_artifact(path).findings} == {"bmp-truncated"}
+
+
+def test_large_nonsense_is_looked_through_quickly(tmp_path: Path) -> None:
+    for form, data in (
+        ("pdf", b"%PDF-1.4\n" + b"1 0 obj /Type /Page " * 500_000 + b"/Root /Catalog\nstartxref\n9\n%%EOF"),
+        ("pdf", b"%PDF-1.4\nxref\n0 1\n0000000000 65535 f \ntrailer" + b" " * 9_000_000 + b"\nstartxref\n9\n%%EOF"),
+        ("pdf", b"%PDF-1.4\nxref\n0 1\n0000000000 65535 f \ntrailer" + b"(" * 9_000_000 + b"\nstartxref\n9\n%%EOF"),
+        ("jpg", b"\xff\xd8" + b"\xff" * 10_000_000),
+        ("jpg", b"\xff\xd8" + b"\xff\xd0" * 5_000_000),
+        ("jpg", b"\xff\xd8\xff\xda\0\2" + b"\xff\0" * 5_000_000),
+    ):
+        begin = time.process_time()
+        verify_artifact(write(tmp_path, form, data))
+        assert time.process_time() - begin < 3
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,7 @@ def _check_ink(artifact: Artifact, document: Any) -> Iterator[Finding]:
             operators = {
                 str(entry.operator) for entry in pikepdf.parse_content_stream(page)
             }
-        except (pikepdf.PdfError, RuntimeError, ValueError) as exc:
+        except (pikepdf.PdfError, RuntimeError, TypeError, ValueError) as exc:
             yield invalid(
                 "pdf-page-unreadable",
                 f"page {number}: its content cannot be read: {_reason(exc)}",

@@ -60,7 +60,7 @@ def _deep_check(place: str) -> dict[str, Check]:
 
 
 _PIXELS = "images:check_pixels"
-_SIZE = ("width", "height")
+_COUNTS = ("width", "height", "frames")
 _SIGNED = "check_signature"
 _TEXT = "check_text"
 FORMATS: dict[str, Format] = {
@@ -96,18 +96,16 @@ FORMATS: dict[str, Format] = {
         ),
         Format("json", (".json",), (_TEXT,), ("records",), large="streams:check_json"),
         Format("jsonl", (".jsonl", ".ndjson"), (_TEXT, "check_lines"), ("records",)),
-        Format("png", (".png",), (_SIGNED, "check_chunks"), _SIZE, _PIXELS),
-        Format("jpg", (".jpg", ".jpeg"), (_SIGNED, "check_segments"), _SIZE, _PIXELS),
-        Format(
-            "gif", (".gif",), (_SIGNED, "check_blocks"), (*_SIZE, "frames"), _PIXELS
-        ),
-        Format("webp", (".webp",), (_SIGNED, "check_chunks"), _SIZE, _PIXELS),
-        Format("bmp", (".bmp", ".dib"), (_SIGNED, "check_header"), _SIZE, _PIXELS),
+        Format("png", (".png",), (_SIGNED, "check_chunks"), _COUNTS, _PIXELS),
+        Format("jpg", (".jpg", ".jpeg"), (_SIGNED, "check_segments"), _COUNTS, _PIXELS),
+        Format("gif", (".gif",), (_SIGNED, "check_blocks"), _COUNTS, _PIXELS),
+        Format("webp", (".webp",), (_SIGNED, "check_chunks"), _COUNTS, _PIXELS),
+        Format("bmp", (".bmp", ".dib"), (_SIGNED, "check_header"), _COUNTS, _PIXELS),
         Format(
             "tiff",
             (".tif", ".tiff"),
             (_SIGNED, "check_directories"),
-            (*_SIZE, "frames"),
+            _COUNTS,
             _PIXELS,
         ),
         Format("svg", (".svg",), ("check_drawing",), ("shapes",)),

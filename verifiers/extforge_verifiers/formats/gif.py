@@ -89,7 +89,9 @@ def _skip_sub_blocks(artifact: Artifact, position: int) -> int:
     window, base = b"", position
     while True:
         if position - base >= len(window):
-            base, window = position, artifact.read_at(position, 65_536)
+            # Little at first: a file may have a million empty blocks.
+            count = 65_536 if window else 512
+            base, window = position, artifact.read_at(position, count)
             artifact.spend(0)
             if not window:
                 return -1

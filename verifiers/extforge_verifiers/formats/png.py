@@ -96,6 +96,7 @@ def check_chunks(artifact: Artifact) -> Iterator[Finding]:
             if problem is not None:
                 yield problem
                 return
+            artifact.facts["frames"] = 1
         if _LENGTHS.get(kind, length) != length:
             words = f"chunk {name!r} has {length:,} bytes; it takes {_LENGTHS[kind]}"
             yield invalid("png-chunk", words, offset=position)
@@ -105,6 +106,8 @@ def check_chunks(artifact: Artifact) -> Iterator[Finding]:
             crc = zlib.crc32(piece, crc)
             if kind == b"IDAT":
                 data.feed(piece)
+            elif kind == b"acTL" and length == 8:
+                artifact.facts["frames"] = int.from_bytes(piece[:4], "big")
         if crc != int.from_bytes(artifact.read_at(position + 8 + length, 4), "big"):
             yield invalid(
                 "png-crc",

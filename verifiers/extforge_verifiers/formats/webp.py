@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from extforge_verifiers.artifact import CHUNK
 from extforge_verifiers.disguises import check_disguise
 from extforge_verifiers.findings import invalid, warning
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from extforge_verifiers.artifact import Artifact
     from extforge_verifiers.findings import Finding
 
-__all__ = ["check_chunks", "check_signature"]
+__all__ = ["check_chunks", "check_signature", "newlines_converted"]
 
 
 def check_signature(artifact: Artifact) -> Iterator[Finding]:
@@ -53,10 +54,19 @@ def check_chunks(artifact: Artifact) -> Iterator[Finding]:
         if kind in (b"VP8 ", b"VP8L", b"ANMF"):
             images += 1
         yield from _read_size(artifact, kind, position)
+        if kind in (b"VP8 ", b"VP8L") and _ends_in_zeros(
+            artifact, position + 8, length
+        ):
+            words = (
+                f"the last quarter of chunk {kind!r} is zeros: the rest of it is lost"
+            )
+            yield invalid("webp-frame", words, offset=position)
+            return
         position += 8 + length + (length & 1)
+    artifact.facts["frames"] = images
     if not images:
         yield invalid("webp-no-image", "there is no image chunk in it")
-    elif declared < artifact.size and _newlines_converted(
+    elif declared < artifact.size and newlines_converted(
         artifact, artifact.size - declared
     ):
         words = "every line feed in it became CR LF: damaged by a text conversion"
@@ -66,7 +76,19 @@ def check_chunks(artifact: Artifact) -> Iterator[Finding]:
         yield warning("webp-trailing", words, offset=declared)
 
 
-def _newlines_converted(artifact: Artifact, surplus: int) -> bool:
+def _ends_in_zeros(artifact: Artifact, start: int, length: int) -> bool:
+    """Return whether a chunk's last quarter is zeros; coded pictures of one colour end in a twentieth."""
+    quarter = length // 4
+    if quarter < 64 or artifact.read_at(start + length - 64, 64).strip(b"\0"):
+        return False
+    end = start + length
+    pieces = range(start + length - quarter, end, CHUNK)
+    return not any(
+        artifact.read_at(at, min(CHUNK, end - at)).strip(b"\0") for at in pieces
+    )
+
+
+def newlines_converted(artifact: Artifact, surplus: int) -> bool:
     """Return whether the surplus is just what a conversion of LF to CR LF would have added."""
     feeds = 0
     before = b""
