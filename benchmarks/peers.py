@@ -1,6 +1,6 @@
 """Our two tiers beside what people use today, over the same labelled files, in one process.
 
-    python benchmarks/peers.py CORPUS [--rounds 3]
+    python benchmarks/peers.py CORPUS [--rounds 10]
 
 CORPUS holds manifest.csv (path, format, label) and the files.  Accept is the share of valid files that pass, detect the
 share of invalid ones that do not; times are medians of the ratios to our contract tier on the same file, over the valid
@@ -219,7 +219,7 @@ def main() -> None:
     """Print the table; exit 1 when a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", type=Path)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--format", choices=FORMATS, action="append")
     options = parser.parse_args()
     with (options.corpus / "manifest.csv").open(encoding="utf-8") as stream:

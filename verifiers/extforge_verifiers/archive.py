@@ -36,7 +36,6 @@ _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _AHEAD = (
     542  # bytes: a local header, its name and its extra fields, in all but odd archives
 )
-_LENGTHS = struct.Struct("<HH")  # of the name and the extra fields
 _DIRECTORY_LIMIT = 16 << 20  # bytes of central directory; 10,000 parts need about 1 MB
 _ENCRYPTED = 0x1
 # How an archive begins: a member, nothing but the end, or the marker of one that was once split (APPNOTE 8.5.4).
@@ -80,7 +79,7 @@ class Archive:
         self.infos = self._zip.infolist()
         self.names: dict[str, zipfile.ZipInfo] = {}
         for info in self.infos:
-            self.names.setdefault(_normalise(info.filename).lower(), info)
+            self.names.setdefault(info.filename.replace("\\", "/").lower(), info)
 
     def __contains__(self, name: str) -> bool:
         return name.lower() in self.names
@@ -225,11 +224,11 @@ def is_small(info: zipfile.ZipInfo) -> bool:
 
 
 def _data_offset(raw: bytes, at: int = 0) -> int:
-    """Return where a member's data begin, counted from its local header."""
-    if at < 0 or len(raw) < at + 30 or not raw.startswith(b"PK\x03\x04", at):
+    """Return where a member's data begin, counted from its local header (APPNOTE 4.3.7)."""
+    if at < 0 or raw[at : at + 4] != b"PK\x03\x04" or len(raw) < at + 30:
         raise MemberDamaged("zip-member-damaged", "its local header is missing")
-    name_length, extra_length = _LENGTHS.unpack_from(raw, at + 26)
-    return 30 + int(name_length) + int(extra_length)
+    name, extra = raw[at + 26] | raw[at + 27] << 8, raw[at + 28] | raw[at + 29] << 8
+    return 30 + name + extra
 
 
 def _wrong_end(info: zipfile.ZipInfo, size: int, crc: int) -> MemberDamaged:
