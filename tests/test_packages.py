@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import struct
 import tracemalloc
 import zipfile
@@ -262,3 +263,23 @@ def test_a_member_below_a_link_and_junk_that_starts_like_an_archive_are_found(tm
     assert [f.code for f in verify_artifact(path).findings] == ["zip-member-path"]
     path.write_bytes(b"PK, more or less" + pack({"a.txt": b"x"}))
     assert [f.code for f in verify_artifact(path).findings] == ["zip-prefix"]
+
+
+READ = ("filename", "flag_bits", "compress_type", "CRC", "compress_size", "file_size", "header_offset", "external_attr")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(good("pptx"), id="ordinary"),
+        pytest.param(b"junk" + good("pptx"), id="junk before"),
+        pytest.param(good("pptx") + b"junk", id="junk behind"),
+        pytest.param(pack({"é.xml": b"<a/>", "b\\c.xml": b"<b/>"}), id="names"),
+        pytest.param(pack({}), id="nothing"),
+    ],
+)
+def test_the_directory_is_what_zipfile_reads(data: bytes) -> None:
+    ours = Archive(Artifact("x.zip", data=data)).infos
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        theirs = archive.infolist()
+    assert [[getattr(i, f) for f in READ] for i in ours] == [[getattr(i, f) for f in READ] for i in theirs]

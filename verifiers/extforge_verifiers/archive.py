@@ -38,6 +38,8 @@ _AHEAD = (
 )
 _DIRECTORY_LIMIT = 16 << 20  # bytes of central directory; 10,000 parts need about 1 MB
 _ENCRYPTED = 0x1
+_END = struct.Struct("<4H2LH")  # of the end record, behind its signature
+_ENTRY = struct.Struct("<4s4x2H4x3L5H2L")  # of a member in the central directory
 # How an archive begins: a member, nothing but the end, or the marker of one that was once split (APPNOTE 8.5.4).
 _STARTS = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08", b"PK00")
 
@@ -65,8 +67,14 @@ class Archive:
         """
         self.artifact = artifact
         _measure_directory(artifact)
+        self.infos = _ordinary_directory(artifact.data) or self._zip().infolist()
+        self.names: dict[str, zipfile.ZipInfo] = {}
+        for info in self.infos:
+            self.names.setdefault(info.filename.replace("\\", "/").lower(), info)
+
+    def _zip(self) -> zipfile.ZipFile:
         try:
-            self._zip = zipfile.ZipFile(artifact.stream)
+            return zipfile.ZipFile(self.artifact.stream)
         except (
             zipfile.BadZipFile,
             OSError,
@@ -76,10 +84,6 @@ class Archive:
             EOFError,
         ) as exc:
             raise ArchiveUnreadable(str(exc)) from exc
-        self.infos = self._zip.infolist()
-        self.names: dict[str, zipfile.ZipInfo] = {}
-        for info in self.infos:
-            self.names.setdefault(info.filename.replace("\\", "/").lower(), info)
 
     def __contains__(self, name: str) -> bool:
         return name.lower() in self.names
@@ -154,7 +158,8 @@ class Archive:
         """Yield a member in a method that only plain archives may use, as far as Python reads it."""
         size, crc = 0, 0
         try:
-            with self._zip.open(info) as member:
+            same = self._zip().infolist()[self.infos.index(info)]
+            with self._zip().open(same) as member:
                 while piece := member.read(CHUNK):
                     self.artifact.spend(len(piece))
                     crc, size = zlib.crc32(piece, crc), size + len(piece)
@@ -216,6 +221,54 @@ class Archive:
                 raise MemberDamaged("zip-member-damaged", "the file ends inside it")
             yield piece
             position, count = position + len(piece), count - len(piece)
+
+
+def _ordinary_directory(data: bytes | None) -> list[zipfile.ZipInfo] | None:
+    """Return what `zipfile` would of a small archive without anything odd; None when something is.
+
+    That is twice as fast, and an Office file has some forty members.  APPNOTE 4.3.12, 4.3.16.
+    """
+    at = data.rfind(b"PK\x05\x06") if data is not None else -1
+    if data is None or at < 0 or len(data) < at + 22:
+        return None
+    disk, first, here, count, size, start, comment = _END.unpack_from(data, at + 4)
+    if (
+        disk
+        or first
+        or here != count
+        or start + size != at
+        or comment + at + 22 != len(data)
+    ):
+        return None
+    infos = []
+    position = start
+    for _ in range(count):
+        if position + 46 > at:
+            return None
+        (
+            signature, flags, method, crc, packed, unpacked, name, extra, note, volume, inner, outer, offset
+        ) = _ENTRY.unpack_from(data, position)  # fmt: skip
+        raw = data[position + 46 : position + 46 + name]
+        position += 46 + name + extra + note
+        largest = max(packed, unpacked, offset)
+        if (
+            signature != b"PK\x01\x02"
+            or not raw.isascii()
+            or b"\x00" in raw
+            or largest == 0xFFFFFFFF
+        ):
+            return None
+        info = zipfile.ZipInfo.__new__(zipfile.ZipInfo)
+        info.filename = info.orig_filename = raw.decode()
+        info.flag_bits, info.compress_type, info.CRC = flags, method, crc
+        info.compress_size, info.file_size, info.header_offset = (
+            packed,
+            unpacked,
+            offset,
+        )
+        info.volume, info.internal_attr, info.external_attr = volume, inner, outer
+        infos.append(info)
+    return infos if position == at else None
 
 
 def is_small(info: zipfile.ZipInfo) -> bool:
