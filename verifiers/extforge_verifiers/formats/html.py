@@ -35,20 +35,22 @@ if TYPE_CHECKING:
 
 __all__ = ["check_elements", "check_text"]
 
-_ELEMENTS = frozenset(
+_KNOWN_NAMES = (
     "a abbr acronym address applet area article aside audio b base basefont bdi bdo bgsound big blink blockquote body br "
     "button canvas caption center cite code col colgroup data datalist dd del details dfn dialog dir div dl dt em embed "
     "fieldset figcaption figure font footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html i iframe img "
     "input ins kbd label legend li link main map mark marquee math menu meta meter nav nobr noframes noscript object ol "
     "optgroup option output p param picture pre progress q rp rt ruby s samp script search section select slot small "
     "source span strike strong style sub summary sup svg table tbody td template textarea tfoot th thead time title tr "
-    "track tt u ul var video wbr".split()
+    "track tt u ul var video wbr"
 )
+_ELEMENTS = frozenset(_KNOWN_NAMES.split())
 # These show something without any text.
-_SEEN = frozenset(
+_SEEN_NAMES = (
     "applet audio button canvas embed frame hr iframe img input math meter object picture progress select svg textarea "
-    "video".split()
+    "video"
 )
+_SEEN = frozenset(_SEEN_NAMES.split())
 _DOCUMENT = frozenset(("html", "head", "body", "frameset"))
 _CODE = frozenset(("pre", "code", "kbd", "samp", "template"))
 _MARK = re.compile(
