@@ -14,6 +14,7 @@ import stat
 import struct
 import zipfile
 import zlib
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from extforge_verifiers.artifact import CHUNK, Artifact, BudgetExceeded
@@ -67,11 +68,12 @@ class Archive:
         """
         self.artifact = artifact
         _measure_directory(artifact)
-        self.infos = _ordinary_directory(artifact.data) or self._zip().infolist()
+        self.infos = _ordinary_directory(artifact.data) or self._zip.infolist()
         self.names: dict[str, zipfile.ZipInfo] = {}
         for info in self.infos:
             self.names.setdefault(info.filename.replace("\\", "/").lower(), info)
 
+    @cached_property
     def _zip(self) -> zipfile.ZipFile:
         try:
             return zipfile.ZipFile(self.artifact.stream)
@@ -92,8 +94,10 @@ class Archive:
         """Return the name as it stands in the archive; names compare without case (ECMA-376-2 §9.1.1.1)."""
         return _normalise(self.names[name.lower()].filename)
 
-    def check_hygiene(self) -> Iterator[Finding]:
+    def check_hygiene(self, *, capitals: bool = False) -> Iterator[Finding]:
         """Fake: an archive made to mislead (duplicate, absolute or climbing names, encryption, bombs).
+
+        With `capitals`, names in which only these differ are warned of: systems that tell them apart see two files.
 
         Laxer than the standard, on purpose: directory entries and backslashes are only warned of; 76 and 4 of
         2,411 good Office files have them.
@@ -115,13 +119,12 @@ class Archive:
                 "zip-bomb",
                 f"the members inflate to {total:,} bytes; the limit is {self.artifact.allowance:,}",
             )
-        seen: dict[str, str] = {}
+        seen: dict[str, list[str]] = {}
         twice = len(self.names) < len(self.infos)
         for info in self.infos:
             if twice or _is_odd(info, limits.part_grace):
-                yield from _check_member(
-                    info, seen, limits.part_ratio, limits.part_grace
-                )
+                yield from _check_name(info, seen, capitals=capitals)
+                yield from _check_member(info, limits.part_ratio, limits.part_grace)
 
     def _prefix(self) -> int:
         """Return how many bytes stand before the first local header (a shebang, an HTML page, junk)."""
@@ -135,46 +138,39 @@ class Archive:
             MemberDamaged: naming what is wrong with it.
             BudgetExceeded: when it would inflate past the budget.
         """
-        if info.compress_type not in _METHODS:
-            yield from self._unpacked(info)
-            return
-        if is_small(info):
+        if info.compress_type in _METHODS and is_small(info):
             yield self._whole(info)
             return
-        header = self.artifact.read_at(info.header_offset, 30)
-        start = info.header_offset + _data_offset(header)
-        pieces = self._compressed(start, info.compress_size)
-        if info.compress_type == zipfile.ZIP_DEFLATED:
-            pieces = _inflate(pieces)
         crc, size = 0, 0
-        for piece in pieces:
+        for piece in self._pieces(info):
             self.artifact.spend(len(piece))
             crc, size = zlib.crc32(piece, crc), size + len(piece)
             yield piece
         if size != info.file_size or crc != info.CRC:
             raise _wrong_end(info, size, crc)
 
+    def _pieces(self, info: zipfile.ZipInfo) -> Iterator[bytes]:
+        if info.compress_type not in _METHODS:
+            return self._unpacked(info)
+        header = self.artifact.read_at(info.header_offset, 30)
+        start = info.header_offset + _data_offset(header)
+        pieces = self._compressed(start, info.compress_size)
+        deflated = info.compress_type == zipfile.ZIP_DEFLATED
+        return _inflate(pieces) if deflated else pieces
+
     def _unpacked(self, info: zipfile.ZipInfo) -> Iterator[bytes]:
         """Yield a member in a method that only plain archives may use, as far as Python reads it."""
-        size, crc = 0, 0
         try:
-            same = self._zip().infolist()[self.infos.index(info)]
-            with self._zip().open(same) as member:
+            with self._zip.open(info) as member:
                 while piece := member.read(CHUNK):
-                    self.artifact.spend(len(piece))
-                    crc, size = zlib.crc32(piece, crc), size + len(piece)
                     yield piece
         except (NotImplementedError, RuntimeError):  # a method, or a module of it
             words = f"{info.filename} uses compression method {info.compress_type}"
             raise Undetermined(f"{words}, which is not read here") from None
-        except BudgetExceeded:
-            raise
         except Exception as exc:  # every unpacker raises errors of its own
             raise MemberDamaged(
                 "zip-member-damaged", f"does not unpack: {exc}"
             ) from exc
-        if size != info.file_size or crc != info.CRC:
-            raise _wrong_end(info, size, crc)
 
     def load(self, info: zipfile.ZipInfo) -> bytes | Iterator[bytes]:
         """Return a small member's bytes at once, a larger one's as `stream` does."""
@@ -255,6 +251,7 @@ def _ordinary_directory(data: bytes | None) -> list[zipfile.ZipInfo] | None:
             signature != b"PK\x01\x02"
             or not raw.isascii()
             or b"\x00" in raw
+            or method not in _METHODS
             or largest == 0xFFFFFFFF
         ):
             return None
@@ -351,19 +348,21 @@ def _is_odd(info: zipfile.ZipInfo, grace: int) -> bool:
     )
 
 
-def _check_member(
-    info: zipfile.ZipInfo, seen: dict[str, str], ratio: int, grace: int
+def _check_name(
+    info: zipfile.ZipInfo, seen: dict[str, list[str]], *, capitals: bool
 ) -> Iterator[Finding]:
+    name = _normalise(info.filename)
+    before = seen.setdefault(name.lower(), [])
+    if before:
+        words = f"{name} stands twice in the archive: {before[-1]!r} and {name!r}"
+        grade = warning if capitals and name not in before else invalid
+        yield grade("zip-member-duplicate", words, member=name)
+    before.append(name)
+
+
+def _check_member(info: zipfile.ZipInfo, ratio: int, grace: int) -> Iterator[Finding]:
     raw = info.orig_filename
     name = _normalise(info.filename)
-    folded = name.lower()
-    if folded in seen:
-        yield invalid(
-            "zip-member-duplicate",
-            f"{name} stands twice in the archive: {seen[folded]!r} and {name!r}",
-            member=name,
-        )
-    seen[folded] = name
     if (
         name.startswith("/")
         or re.match(r"[A-Za-z]:", name)

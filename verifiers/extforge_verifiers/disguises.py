@@ -12,16 +12,17 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from extforge_verifiers.findings import Finding
+from extforge_verifiers.findings import Finding, Where, invalid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from extforge_verifiers.artifact import Artifact
 
-__all__ = ["Disguise", "check_disguise", "recognise"]
+__all__ = ["Disguise", "check_disguise", "posing", "recognise"]
 
 _WINDOW = 4096
+_RENAME = "or name the file for what it is"
 
 # The first bytes of what people and programs leave behind under a wrong name.
 _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
@@ -171,8 +172,6 @@ def check_disguise(artifact: Artifact, expected: str) -> Iterator[Finding]:
     found = recognise(artifact.head(_WINDOW))
     if found is not None:
         found = _look_further(artifact, found)
-    named = artifact.suffix or "without a suffix"
-    kind = artifact.suffix.lstrip(".").upper() or expected.upper()
     if artifact.size == 0:
         yield Finding(
             "artifact-empty",
@@ -187,22 +186,35 @@ def check_disguise(artifact: Artifact, expected: str) -> Iterator[Finding]:
             failure_id="artifact_format_invalid",
         )
     elif found is not None and found.format != expected:
-        words = f"named {named}, but it is {found.words}"
-        if (
-            artifact.suffix == f".{found.format}"
-        ):  # what was promised is not in the name
+        kind = artifact.suffix.lstrip(".").upper() or expected.upper()
+        if artifact.suffix == f".{found.format}":  # the name does not tell the promise
             kind = "Office" if expected == "zip" else expected.upper()
-            words = f"it is {found.words}, and something else was promised"
         if found.is_text:
-            yield Finding(
-                "artifact-placeholder",
-                words,
-                fix=f"write real {kind} bytes, or name the file for what it is",
-                failure_id="artifact_placeholder_output",
-            )
+            yield posing(artifact, found, fix=f"write real {kind} bytes, {_RENAME}")
         else:
-            yield Finding(
-                "artifact-other-format",
-                words,
-                failure_id="artifact_format_invalid",
-            )
+            words = _contradiction(artifact, found)
+            yield invalid("artifact-other-format", words)
+
+
+def posing(
+    artifact: Artifact,
+    found: Disguise,
+    *,
+    fix: str | None = f"write what the name promises, {_RENAME}",
+    where: Where | None = None,
+) -> Finding:
+    """Return the error that says: the file is another kind of text than was promised."""
+    return Finding(
+        "artifact-placeholder",
+        _contradiction(artifact, found),
+        where=where or Where(),
+        fix=fix,
+        failure_id="artifact_placeholder_output",
+    )
+
+
+def _contradiction(artifact: Artifact, found: Disguise) -> str:
+    if artifact.suffix == f".{found.format}":
+        return f"it is {found.words}, and something else was promised"
+    named = artifact.suffix or "without a suffix"
+    return f"named {named}, but it is {found.words}"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from extforge_verifiers.archive import Archive, MemberDamaged, is_small, open_archive
 from extforge_verifiers.artifact import BudgetExceeded
-from extforge_verifiers.findings import Finding, Severity, invalid, warning
+from extforge_verifiers.findings import Finding, Severity, invalid
 from extforge_verifiers.markup import (
     SEPARATOR,
     DoctypeRefused,
@@ -26,7 +26,7 @@ from extforge_verifiers.markup import (
     local_name,
     scan,
 )
-from extforge_verifiers.texts import placeholder
+from extforge_verifiers.texts import check_placeholders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from extforge_verifiers.artifact import Artifact
 
 __all__ = [
+    "PREFIX",
+    "REST",
     "Family",
     "Package",
     "Relation",
@@ -50,10 +52,10 @@ _CONTENT_TYPES = "[Content_Types].xml"
 _MOST_TEXT = 1 << 20  # characters that are kept of a part too large to be searched
 # What the bytes that `Package.content` returns are searched for.
 _ELEMENT = rb"<([^<>/\s?]+)"
-_PREFIX = rb"<(?:[^<>/:\s]+:)?"
-_REST = rb"""((?:[^<>"']|"[^"]*"|'[^']*')*)"""  # of a start tag
+PREFIX = rb"<(?:[^<>/:\s]+:)?"
+REST = rb"""((?:[^<>"']|"[^"]*"|'[^']*')*)"""  # of a start tag
 _ATTRIBUTE = rb"""(?:([^\s:=/]+):)?([^\s:=/]+)\s*=\s*(?:"([^"]*)"|'([^']*)')"""
-_TEXT = _PREFIX + rb"t(?=[\s>])" + _REST + rb">([^<]+)"
+_TEXT = PREFIX + rb"t(?=[\s>])" + REST + rb">([^<]+)"
 _NOT_UTF_8 = rb"""(?i)<\?xml[^>]*encoding\s*=\s*["'](?!utf-8["'])"""
 
 
@@ -107,6 +109,12 @@ class Family:
             f"http://schemas.openxmlformats.org/{self.language}/2006/main",
             f"http://purl.oclc.org/ooxml/{self.language}/main",
         )
+
+    def misnomer(self, root: str, namespace: str, *wanted: str) -> str:
+        """Return what to call a root that is none of these elements of this application; empty when it is one."""
+        if root not in wanted:
+            return root
+        return "" if self.knows(namespace) else f"{root} xmlns={namespace!r}"
 
 
 class Relation(NamedTuple):
@@ -188,16 +196,11 @@ class Package:
         info = self.archive.names.get(folded)
         if info is None or folded in self.problems:
             return None
-        return self._parse_member(folded, info, *handlers)
-
-    def _parse_member(
-        self, folded: str, info: ZipInfo, *handlers: Any
-    ) -> bytes | Iterator[bytes] | None:
         try:
             data = self.archive.load(info)
             scan(data, *handlers)
         except (MemberDamaged, MarkupError, BudgetExceeded) as exc:
-            self.problems[folded] = _damage(self.archive.member_name(folded), exc)
+            self.problems[folded] = _damage(self.archive.member_name(name), exc)
             return None
         self.sound.add(folded)
         return data
@@ -207,29 +210,26 @@ class Package:
         for name, info in self.archive.names.items():
             if name in self.sound or name in self.problems or name.endswith("/"):
                 continue
-            if name.endswith(_XML_SUFFIXES) or (self.content_type(name) or "").endswith(
-                "+xml"
-            ):
-                self._look_into(name, info)
-                continue
             try:
-                for _ in self.archive.stream(info):
-                    pass
-            except (MemberDamaged, BudgetExceeded) as exc:
+                if name.endswith(_XML_SUFFIXES) or (
+                    self.content_type(name) or ""
+                ).endswith("+xml"):
+                    self._look_into(info)
+                else:
+                    for _ in self.archive.stream(info):
+                        pass
+            except (MemberDamaged, MarkupError, BudgetExceeded) as exc:
                 self.problems[name] = _damage(self.archive.member_name(name), exc)
 
-    def _look_into(self, folded: str, info: ZipInfo) -> None:
+    def _look_into(self, info: ZipInfo) -> None:
         """Parse a part that nobody asks anything of, unless its like is known."""
         if not is_small(info):
-            self._parse_member(folded, info)
+            scan(self.archive.stream(info))
             return
-        try:
-            packed = self.archive.packed(info)
-            if not KNOWN.has(info, packed):
-                scan(self.archive.unpack(info, packed))
-                KNOWN.add(info, packed)
-        except (MemberDamaged, MarkupError, BudgetExceeded) as exc:
-            self.problems[folded] = _damage(self.archive.member_name(folded), exc)
+        packed = self.archive.packed(info)
+        if not KNOWN.has(info, packed):
+            scan(self.archive.unpack(info, packed))
+            KNOWN.add(info, packed)
 
     def root(self, name: str) -> tuple[str, str] | None:
         """Return local name and namespace of an XML part's root element; None when it is absent or damaged."""
@@ -286,7 +286,7 @@ class Package:
         """
         data = self.content(name)
         if data is not None and b"&" not in data and (same := _same(data, element)):
-            tag = re.escape(same) + rb"(?=[\s/>])" + _REST
+            tag = re.escape(same) + rb"(?=[\s/>])" + REST
             return [_attributes(rest) for rest in re.findall(tag, data)]
         found: list[dict[str, str]] = []
         wanted = ""
@@ -349,7 +349,7 @@ def _is_plain(data: bytes) -> bool:
 
 def root_of(data: bytes) -> tuple[str, str]:
     """Return local name and namespace of the root of what `Package.content` returned."""
-    match = re.search(rb"<(?:([^<>/:\s?]+):)?([^<>/:\s?]+)" + _REST, data)
+    match = re.search(rb"<(?:([^<>/:\s?]+):)?([^<>/:\s?]+)" + REST, data)
     if match is None:
         return "", ""
     prefix, name, rest = match.groups()
@@ -451,9 +451,7 @@ def checks_for(
 
 def check_placeholder(part: str, text: str) -> Iterator[Finding]:
     """Hollow: text that somebody meant to replace; it may be spread over several runs."""
-    if marker := placeholder(" ".join(text.split())):
-        words = f"{part} still has placeholder text: {marker!r}"
-        yield warning("placeholder-text", words, member=part)
+    yield from check_placeholders(" ".join(text.split()), part=part)
 
 
 def find_main(
@@ -512,10 +510,7 @@ def find_main(
     found = package.root(package.main)
     if found is None:
         yield package.problems[package.main.lower()]
-    elif found[0] != family.root or not family.knows(found[1]):
-        named = (
-            found[0] if found[0] != family.root else f"{found[0]} xmlns={found[1]!r}"
-        )
+    elif named := family.misnomer(*found, family.root):
         yield invalid(
             "ooxml-main-root",
             f"{package.main} is a <{named}>, not a <{family.root}> of {family.language}",

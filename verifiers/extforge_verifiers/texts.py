@@ -25,7 +25,6 @@ __all__ = [
     "lines",
     "pieces",
     "placeholder",
-    "posing",
 ]
 
 # What programs show in a place that nobody filled, and what people type when they mean to come back.
@@ -71,10 +70,13 @@ def check_text(artifact: Artifact) -> Iterator[Finding]:
         yield from check_placeholders(head)
 
 
-def check_placeholders(text: str, *, braces: bool = True) -> Iterator[Finding]:
-    """Fake: a text that somebody meant to fill in."""
+def check_placeholders(
+    text: str, *, braces: bool = True, part: str | None = None
+) -> Iterator[Finding]:
+    """Fake: a text, or the text of this part of a file, that somebody meant to fill in."""
     if marker := placeholder(text, braces=braces):
-        yield warning("placeholder-text", f"it still has placeholder text: {marker!r}")
+        words = f"{part or 'it'} still has placeholder text: {marker!r}"
+        yield warning("placeholder-text", words, member=part)
 
 
 def check_encoding(artifact: Artifact, declared: str = "") -> Iterator[Finding]:
@@ -110,16 +112,6 @@ def check_encoding(artifact: Artifact, declared: str = "") -> Iterator[Finding]:
 
 def _binary(offset: int) -> Finding:
     return invalid("text-binary", "a binary file: it has zero bytes", offset=offset)
-
-
-def posing(artifact: Artifact, words: str) -> Finding:
-    """Return the error that says: the file is another kind of text than its name says."""
-    return Finding(
-        "artifact-placeholder",
-        f"named {artifact.suffix or 'without a suffix'}, but it is {words}",
-        fix="write what the name promises, or name the file for what it is",
-        failure_id="artifact_placeholder_output",
-    )
 
 
 def encoding(artifact: Artifact) -> str:

@@ -8,9 +8,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from extforge_verifiers.disguises import recognise
 from extforge_verifiers.findings import Finding, Where, invalid, warning
-from extforge_verifiers.formats.json import EXTRA, not_utf8
+from extforge_verifiers.formats.json import EXTRA, another_text, not_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,22 +119,8 @@ def _wrong(
         words = str(exc)
     offset = source.before
     line, column = _place(artifact, offset)
-    if head[start:].lstrip().startswith(b"```"):
-        return Finding(
-            "json-fenced",
-            "JSON inside a Markdown fence",
-            where=Where(line=line, column=column),
-            fix="keep only what stands between the fences",
-            failure_id="artifact_placeholder_output",
-        )
-    found = recognise(head)
-    if found is not None and found.format not in ("json", "txt"):
-        return Finding(
-            "artifact-placeholder",
-            f"named {artifact.suffix}, but it is {found.words}",
-            where=Where(line=line, column=column),
-            failure_id="artifact_placeholder_output",
-        )
+    if other := another_text(artifact, Where(line=line, column=column)):
+        return other
     near = artifact.read_at(max(offset - 1, 0), 12)
     for name in _CONSTANTS:
         if near.startswith(name) or near[1:].startswith(name):

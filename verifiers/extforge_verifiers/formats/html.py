@@ -17,7 +17,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from extforge_verifiers.disguises import recognise
+from extforge_verifiers.disguises import Disguise, posing, recognise
 from extforge_verifiers.findings import Finding, Severity, invalid, warning
 from extforge_verifiers.texts import (
     SOURCE,
@@ -25,7 +25,6 @@ from extforge_verifiers.texts import (
     check_placeholders,
     encoding,
     pieces,
-    posing,
 )
 
 if TYPE_CHECKING:
@@ -217,18 +216,19 @@ def _strange(artifact: Artifact, page: _Page, head: str) -> Finding | None:
     """Return what tells that another kind of text only quotes HTML."""
     before = page.before.strip("\ufeff \t\r\n")
     if head.startswith("<?php"):
-        return posing(artifact, "PHP source")
+        return posing(artifact, Disguise("php", "PHP source"))
     if not before:
         return _markdown(page)
     if head.startswith(("{", "[")) and _is_json(artifact, head):
-        return posing(artifact, "JSON text")
+        return posing(artifact, Disguise("json", "JSON text"))
     opening = before.splitlines()[-1]
     if _FENCE.match(before) or (page.document and _FENCE.match(opening)):
         return invalid("html-fenced", "the page stands inside a Markdown fence")
     if found := SOURCE.search(before):
-        return posing(artifact, f"the source of a program: {found[0][:40]!r}")
+        words = f"the source of a program: {found[0][:40]!r}"
+        return posing(artifact, Disguise("source", words))
     if _HEADING.match(before):
-        return posing(artifact, "Markdown text")
+        return posing(artifact, Disguise("md", "Markdown text"))
     found_text = recognise(head[:4096].encode())
     if (
         page.document

@@ -15,7 +15,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from extforge_verifiers.disguises import recognise
+from extforge_verifiers.disguises import posing, recognise
 from extforge_verifiers.findings import Finding, Where, invalid, warning
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from extforge_verifiers.artifact import Artifact
 
-__all__ = ["EXTRA", "check_text", "load", "lookup", "not_utf8"]
+__all__ = ["EXTRA", "another_text", "check_text", "load", "lookup", "not_utf8"]
 
 EXTRA = "text after the end of the value (several values, one a line, are JSON Lines: name it .jsonl)"
 _BOM = b"\xef\xbb\xbf"
@@ -120,12 +120,10 @@ def not_utf8(head: bytes, byte: int, offset: int) -> Finding:
     )
 
 
-def _syntax(artifact: Artifact, exc: json.JSONDecodeError) -> Finding:
-    text = exc.doc.strip()
-    where = Where(line=exc.lineno, column=exc.colno)
-    if not text:
-        return invalid("artifact-empty", "the file holds no text")
-    if text.startswith("```"):
+def another_text(artifact: Artifact, where: Where) -> Finding | None:
+    """Return what a text really is that is no JSON from `where` on; None when it is nothing else either."""
+    head = artifact.head(4096)
+    if head.removeprefix(_BOM).lstrip().startswith(b"```"):
         return Finding(
             "json-fenced",
             "JSON inside a Markdown fence",
@@ -133,14 +131,19 @@ def _syntax(artifact: Artifact, exc: json.JSONDecodeError) -> Finding:
             fix="keep only what stands between the fences",
             failure_id="artifact_placeholder_output",
         )
-    found = recognise(artifact.head(4096))
+    found = recognise(head)
     if found is not None and found.format not in ("json", "txt"):
-        return Finding(
-            "artifact-placeholder",
-            f"named {artifact.suffix}, but it is {found.words}",
-            where=where,
-            failure_id="artifact_placeholder_output",
-        )
+        return posing(artifact, found, fix=None, where=where)
+    return None
+
+
+def _syntax(artifact: Artifact, exc: json.JSONDecodeError) -> Finding:
+    text = exc.doc.strip()
+    where = Where(line=exc.lineno, column=exc.colno)
+    if not text:
+        return invalid("artifact-empty", "the file holds no text")
+    if other := another_text(artifact, where):
+        return other
     if exc.pos >= len(exc.doc.rstrip()):
         code, words = "json-truncated", f"the text ends too early: {exc.msg}"
     elif exc.msg == "Extra data":

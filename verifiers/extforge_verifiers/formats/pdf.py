@@ -17,7 +17,12 @@ from codecs import getincrementaldecoder
 from typing import TYPE_CHECKING
 
 from extforge_verifiers.artifact import CHUNK
-from extforge_verifiers.disguises import check_disguise, recognise
+from extforge_verifiers.disguises import (
+    Disguise,
+    check_disguise,
+    posing,
+    recognise,
+)
 from extforge_verifiers.findings import Finding, invalid, warning
 from extforge_verifiers.formats.pdf_objects import NotCertain, Objects, count_pages
 
@@ -60,17 +65,11 @@ def check_header(artifact: Artifact) -> Iterator[Finding]:
         return
     before = head[:at].strip()
     text = recognise(before) if before else None
-    quoted = before in _QUOTES
-    if quoted or (text is not None and text.format in _TEXTS):
-        words = (
-            "a PDF's bytes written as text" if quoted or text is None else text.words
-        )
-        yield Finding(
-            "artifact-placeholder",
-            f"named {artifact.suffix or 'without a suffix'}, but it is {words}",
-            fix="write real PDF bytes, or name the file for what it is",
-            failure_id="artifact_placeholder_output",
-        )
+    if before in _QUOTES:
+        text = Disguise("quoted", "a PDF's bytes written as text", is_text=True)
+    if text is not None and (before in _QUOTES or text.format in _TEXTS):
+        fix = "write real PDF bytes, or name the file for what it is"
+        yield posing(artifact, text, fix=fix)
         return
     artifact.facts["version"] = head[at + 5 : at + 8].decode("latin-1")
 

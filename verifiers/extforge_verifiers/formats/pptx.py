@@ -98,10 +98,7 @@ def _check_slide(package: Package, part: str) -> Iterator[Finding]:
     survey = package.survey(part)
     if survey is None:
         return
-    if survey.root != "sld" or not FAMILY.knows(survey.namespace):
-        named = (
-            survey.root if survey.root != "sld" else f"sld xmlns={survey.namespace!r}"
-        )
+    if named := FAMILY.misnomer(survey.root, survey.namespace, "sld"):
         words = f"{part} is a <{named}>, not a slide"
         yield invalid("pptx-slide-root", words, member=part)
         return

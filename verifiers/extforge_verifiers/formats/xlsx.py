@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from extforge_verifiers.findings import invalid, warning
 from extforge_verifiers.markup import SEPARATOR, local_name
 from extforge_verifiers.packages import (
+    PREFIX,
+    REST,
     Family,
     check_placeholder,
     checks_for,
@@ -46,9 +48,9 @@ FAMILY = Family(
 )
 # Formulas count as values: what they come to is written by whoever opens the file.
 _VALUES = ("v", "t", "f")
-_VALUE = rb"""<(?:[^<>/:\s]+:)?[vtf](?:\s(?:[^<>"']|"[^"]*"|'[^']*')*)?>\s*[^<\s]"""
-_ROW = rb"<(?:[^<>/:\s]+:)?row(?=[\s/>])"
-_DRAWING = rb"<(?:[^<>/:\s]+:)?drawing[\s/>]"
+_VALUE = PREFIX + rb"[vtf](?=[\s>])" + REST + rb">\s*[^<\s]"
+_ROW = PREFIX + rb"row(?=[\s/>])"
+_DRAWING = PREFIX + rb"drawing[\s/>]"
 _MOST_TEXTS = 100  # pieces that are looked at of a sheet too large to be searched
 _NAME_LIMIT = 31
 _FORBIDDEN = frozenset(":\\/?*[]")
@@ -110,12 +112,10 @@ def _check_sheet(
     sheet = _look_at(package, part)
     if sheet is None:
         return 0
-    root, namespace = sheet.root
-    if root not in _SHEET_ROOTS or not FAMILY.knows(namespace):
-        named = root if root not in _SHEET_ROOTS else f"{root} xmlns={namespace!r}"
+    if named := FAMILY.misnomer(*sheet.root, *_SHEET_ROOTS):
         words = f"{part} is a <{named}>, not a sheet"
         yield invalid("xlsx-sheet-root", words, member=part)
-    elif root == "worksheet" and not sheet.rows and not sheet.drawn:
+    elif sheet.root[0] == "worksheet" and not sheet.rows and not sheet.drawn:
         yield warning("xlsx-sheet-blank", f"sheet {name!r} holds no value", member=part)
     yield from check_placeholder(part, sheet.text)
     return sheet.rows

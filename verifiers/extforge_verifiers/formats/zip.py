@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from extforge_verifiers.archive import check_links, check_members, open_archive
@@ -26,10 +24,9 @@ def check_archive(artifact: Artifact) -> Iterator[Finding]:
     if archive is None:
         return
     artifact.facts["members"] = len(archive.infos)
-    names = Counter(info.filename.replace("\\", "/") for info in archive.infos)
     hygiene = [
-        _milder(finding, names)
-        for finding in archive.check_hygiene()
+        finding
+        for finding in archive.check_hygiene(capitals=True)
         if finding.code not in _HARMLESS
     ]
     hygiene += check_links(archive)
@@ -38,10 +35,3 @@ def check_archive(artifact: Artifact) -> Iterator[Finding]:
         yield warning("zip-empty", "there is nothing in it")
     if not any(f.severity is Severity.ERROR for f in hygiene):
         yield from check_members(archive)
-
-
-def _milder(finding: Finding, names: Counter[str]) -> Finding:
-    """Where only capitals differ, an archive is sound on systems that tell them apart: a warning."""
-    if finding.code != "zip-member-duplicate" or names[finding.where.member or ""] > 1:
-        return finding
-    return replace(finding, severity=Severity.WARNING, failure_id=None)
